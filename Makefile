@@ -1,0 +1,80 @@
+# "make" alone lists the targets. Flags for the go command go into GOFLAGS.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+GO ?= go
+BENCH ?= .
+BENCHTIME ?= 300ms
+
+# ./... leaves out what is below testdata, where the start of MySQL lives.
+PACKAGES := ./... ./testdata/testdb/...
+RACE_PACKAGES := ./store/... ./api/... ./bench/...
+
+# Runs a command with a MySQL server, in Docker unless NEARJOB_TEST_MYSQL_DSN names one.
+WITHMYSQL := $(GO) run ./testdata/testdb/withmysql --
+
+# Both are run at these versions, and are no dependencies of the module.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## see Nearjob work, without a database server
+	$(GO) run ./cmd/nearjob demo
+
+.PHONY: build
+build: ## build bin/nearjob
+	$(GO) build -o bin/nearjob ./cmd/nearjob
+
+.PHONY: test
+test: ## run all tests, with MySQL
+	$(WITHMYSQL) $(GO) test -timeout 14m $(PACKAGES)
+
+.PHONY: race
+race: ## run the packages that use goroutines under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 14m $(RACE_PACKAGES)
+
+.PHONY: cover
+cover: ## run all tests, with MySQL, and print the coverage by function
+	$(WITHMYSQL) $(GO) test -timeout 14m -coverpkg=./... -coverprofile=coverage.out $(PACKAGES)
+	$(GO) tool cover -func=coverage.out
+
+.PHONY: bench
+bench: ## run short benchmarks of the engines: BENCH is a pattern, BENCHTIME a duration
+	$(WITHMYSQL) $(GO) test -timeout 14m -run '^$$' -bench '$(BENCH)' -benchtime '$(BENCHTIME)' -benchmem ./store/storetest
+
+.PHONY: lint
+lint: fmt vet staticcheck vuln ## check format, vet, staticcheck and known vulnerabilities
+
+.PHONY: fmt
+fmt:
+	@files=$$(gofmt -l .); \
+	if [[ -n $$files ]]; then echo "not formatted (run gofmt -w on them):"; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(GO) vet $(PACKAGES)
+
+.PHONY: staticcheck
+staticcheck:
+	$(GO) run $(STATICCHECK) $(PACKAGES)
+
+# A finding fails, and so does any error but one: without a network the
+# database of vulnerabilities cannot be read, which says nothing about the code.
+.PHONY: vuln
+vuln:
+	@echo '$(GO) run $(GOVULNCHECK) $(PACKAGES)'; \
+	if out=$$($(GO) run $(GOVULNCHECK) $(PACKAGES) 2>&1); then \
+		echo "$$out"; \
+	elif [[ $$out == *'govulncheck: fetching vulnerabilities:'* ]]; then \
+		echo "$$out"; \
+		echo 'WARNING: SKIPPED: govulncheck cannot reach its database: known vulnerabilities were NOT checked' >&2; \
+	else \
+		echo "$$out"; exit 1; \
+	fi

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nearjob/nearjob/store"
+	"github.com/nearjob/nearjob/store/mysql"
+	"github.com/nearjob/nearjob/store/sqlite"
+)
+
+// database is the flags of every command that opens one.
+type database struct {
+	DB          string        `name:"db" placeholder:"DSN" help:"sqlite:FILE or mysql://user:pass@host:port/db. Default: a file in the user's data directory."`
+	DBTimeout   time.Duration `name:"db-timeout" default:"5s" help:"Time limit of a statement, enforced in the server too."`
+	DBConns     int           `name:"db-conns" default:"16" help:"Connections to the database at the most."`
+	AutoMigrate bool          `name:"auto-migrate" default:"true" negatable:"" help:"Bring the schema to this version first."`
+}
+
+// open opens the database that the flags name, or the file called fallback in
+// the data directory.
+func (d database) open(ctx context.Context, fallback string) (store.Engine, error) {
+	if d.DBConns < 1 {
+		return nil, usage("--db-conns: %d is not 1 or more", d.DBConns)
+	}
+	dsn := d.DB
+	if dsn == "" {
+		dir, err := dataDir()
+		if err != nil {
+			return nil, err
+		}
+		dsn = "sqlite:" + filepath.Join(dir, fallback)
+	}
+	var (
+		e   store.Engine
+		err error
+	)
+	switch scheme, _, _ := strings.Cut(dsn, ":"); scheme {
+	case "sqlite":
+		e, err = sqlite.Open(ctx, dsn, sqlite.Options{Timeout: d.DBTimeout, MaxReaders: d.DBConns})
+	case "mysql":
+		e, err = mysql.Open(ctx, dsn, mysql.Options{Timeout: d.DBTimeout, MaxConns: d.DBConns})
+	default:
+		// The value may hold a password: it is not repeated.
+		return nil, usage("--db: want sqlite:FILE or mysql://user:pass@host:port/db")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.AutoMigrate {
+		if err := e.Migrate(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("migrate: %w", err), e.Close())
+		}
+	}
+	return e, nil
+}
+
+// defaultFile is the store of every command but demo.
+const defaultFile = "nearjob.db"
+
+// dataDir is the user's data directory for nearjob, as the XDG Base Directory
+// Specification has it, or what the platform has in its place.
+func dataDir() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "nearjob"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no home directory for the data (%w): name a file with --db sqlite:FILE", err)
+	}
+	if _, err := os.Stat(filepath.Join(home, "Library", "Application Support")); !errors.Is(err, fs.ErrNotExist) && err == nil {
+		return filepath.Join(home, "Library", "Application Support", "nearjob"), nil
+	}
+	return filepath.Join(home, ".local", "share", "nearjob"), nil
+}

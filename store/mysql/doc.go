@@ -1,0 +1,39 @@
+// Package mysql is the MySQL engine of Nearjob: it turns an access into SQL,
+// keeps the jobs, and has the server explain its plans.
+//
+// It knows no strategy and decides no distance: what SQL computes only leaves
+// out candidates, with the margin that the strategy gave it. Its neighbours:
+// package store says what is asked of it, store/storetest what it must pass,
+// store/sqlite does the same for an embedded database, and geo/cell computes the
+// cell numbers that are stored.
+//
+// # How it reads
+//
+// All SQL of the search is in build.go. A statement is prepared once a
+// connection, since binary rows come two and a half times as fast as text, and
+// rows are taken from the driver itself. The statement's shape has few variants:
+// ranges are padded to a power of two and limits of time are rounded.
+//
+// # Limits of time
+//
+// Every connection has max_execution_time set, which ends a SELECT on the
+// server; a context's deadline that comes sooner is sent with the statement. When
+// a context ends, the driver closes the connection and this package kills it on
+// the server, over a connection of its own. The same ends writes, which MySQL has
+// no limit for; waits for locks end by innodb_lock_wait_timeout.
+//
+// # Known limits
+//
+//   - MySQL 8.0.19 or newer; developed on 9.7. MariaDB has no SRID attribute and
+//     is refused. Before 8.4 there is no plan as JSON.
+//   - The account must be allowed to KILL its own connections, which every
+//     account is, and to create tables for Migrate.
+//   - Between the server and Nearjob there must be no proxy that shares
+//     connections between clients: sessions have state.
+//   - Inserting into an R-tree of SRID 4326 takes six times as long as into one of
+//     SRID 0, since MySQL computes areas on the ellipsoid to split a page. It is
+//     most of the time of an import, and cannot be had otherwise with a column
+//     whose SRID says what it holds.
+//   - A statement that was sent when the connection broke is not repeated: a Save
+//     that returns ErrBusy may have been committed. Saving again does no harm.
+package mysql

@@ -1,0 +1,36 @@
+// Package sqlite is Nearjob's embedded engine: a [store.Engine] in one file, for
+// a demo, a test, a laboratory on a laptop, or a small service.
+//
+// It keeps the same contract and gives the same answers as store/mysql. It knows
+// no strategy and no HTTP; package geo/cell gives it the cell numbers of a place,
+// and store/storetest is what it must pass.
+//
+// # Driver
+//
+// The driver is ncruces/go-sqlite3, through its own interface and not
+// database/sql: statements stay prepared, rows arrive without an allocation for
+// each value, a context stops a statement without a goroutine to watch it, and it
+// brings R*Tree and the math functions without a build tag or a C compiler.
+// DRIVERS.md has the figures. database/sql serves the migrations only.
+//
+// # Writing
+//
+// There is one writing connection; every write takes SQLite's write lock at its
+// beginning (BEGIN IMMEDIATE), so that none fails half way because another
+// process wrote first. The search tables follow job in the same transaction by
+// code, not by triggers: SQL cannot compute the cell numbers.
+//
+// The file is in WAL mode with synchronous=FULL: what was acknowledged survives
+// the end of the process and the loss of power.
+//
+// # Reading
+//
+// Readers have connections of their own and wait for no writer. All statements
+// of one Read see one state of the database.
+//
+// # Limits
+//
+// One machine: WAL needs shared memory, so the file must not be on a network
+// file system. One writer at a time. In-memory databases are refused, since each
+// connection of a pool would have its own.
+package sqlite
