@@ -198,8 +198,8 @@ func TestNearby(t *testing.T) {
 		{"lat=0&lng=0&radius_m=2000&category=food,%20drink&category=MOVING", []string{"null island", "a mile off"}},
 		{"lat=0&lng=0&radius_m=2000&category=moving", []string{"a mile off"}},
 		{"lat=0&lng=0&radius_m=2000&employer=Ocean+%26+Sons", []string{"null island"}},
-		{"lat=0&lng=0&radius_m=2000&posted_after=2026-01-25T14:00:00Z", []string{"null island"}},
-		{"lat=0&lng=0&radius_m=2000&posted_after=2026-01-25T15:00:00%2B01:00", []string{"null island"}},
+		{"lat=0&lng=0&radius_m=2000&posted_after=2026-01-25T13:00:00Z", []string{"null island"}},
+		{"lat=0&lng=0&radius_m=2000&posted_after=2026-01-25T14:59:59.999%2B01:00", []string{"null island"}},
 		{"lat=0&lng=0&radius_m=0&remote=include", []string{"null island", "from anywhere"}},
 		{"lat=0&lng=0&radius_m=0&remote=only", []string{"from anywhere"}},
 		{"lat=0&lng=0&radius_m=0&remote=exclude&sort=distance&strategy=bbox&explain=false", []string{"null island"}},
@@ -464,7 +464,7 @@ func (f fake) Explain(ctx context.Context, q store.Query) (store.Page, search.Ex
 	return p, search.Explanation{}, err
 }
 func (f fake) Jobs(ctx context.Context, ids []store.ID) ([]store.Job, error) { return f.jobs(ctx, ids) }
-func (f fake) Ready(ctx context.Context) error                             { return f.ready(ctx) }
+func (f fake) Ready(ctx context.Context) error                               { return f.ready(ctx) }
 
 func fakeAPI(f fake, change func(*api.Deps, *api.Options)) http.Handler {
 	deps := api.Deps{Search: f, Jobs: f, Ready: f}
@@ -487,7 +487,7 @@ func body(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
-// TestBadCoordinate keeps a number that JSON has not from becoming half an answer.
+// TestUnencodable keeps a number that JSON has not from becoming half an answer.
 func TestUnencodable(t *testing.T) {
 	h := fakeAPI(fake{find: func(context.Context, store.Query) (store.Page, error) {
 		return store.Page{Jobs: []store.Found{{Job: store.Job{ID: 1, Title: "x"}, Distance: math.NaN()}}}, nil

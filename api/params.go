@@ -78,8 +78,8 @@ type boxParams struct {
 func (p *nearbyParams) query(f *faults, s strategies) store.Query {
 	q := store.Query{
 		Center:    geo.LatLng{Lat: f.required("lat", p.Lat), Lng: f.required("lng", p.Lng)},
-		Radius:    f.number("radius_m", p.RadiusM, store.Unlimited),
-		MinRadius: f.number("min_radius_m", p.MinRadiusM, 0),
+		Radius:    f.distance("radius_m", p.RadiusM, store.Unlimited),
+		MinRadius: f.distance("min_radius_m", p.MinRadiusM, 0),
 	}
 	p.fill(&q, p.Sort, f, s)
 	return q
@@ -87,7 +87,6 @@ func (p *nearbyParams) query(f *faults, s strategies) store.Query {
 
 // query reads the parameters. Its faults are in f.
 func (p *boxParams) query(f *faults, s strategies) store.Query {
-	before := len(f.list)
 	edge := func(field string, n number, most float64) float64 {
 		v := f.required(field, n)
 		if !(v >= -most && v <= most) {
@@ -102,7 +101,7 @@ func (p *boxParams) query(f *faults, s strategies) store.Query {
 	if box.South > box.North && !f.has("south") && !f.has("north") {
 		f.add("south", "%v is north of north, %v", box.South, box.North)
 	}
-	if len(f.list) > before {
+	if slices.ContainsFunc([]string{"west", "south", "east", "north"}, f.has) {
 		box = geo.Rect{West: -180, South: -90, East: 180, North: 90} // to find the other faults
 	}
 	q := store.InBox(box)
@@ -232,6 +231,15 @@ func (f *faults) number(field string, n number, absent float64) float64 {
 	v, err := strconv.ParseFloat(string(n), 64)
 	if err != nil {
 		f.add(field, "%.40q is too large", string(n))
+		return absent
+	}
+	return v
+}
+
+func (f *faults) distance(field string, n number, absent float64) float64 {
+	v := f.number(field, n, absent)
+	if v < 0 {
+		f.add(field, "%v is not a distance in metres: want 0 or more", v)
 		return absent
 	}
 	return v

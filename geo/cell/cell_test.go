@@ -1,0 +1,3 @@
+package cell
+
+var schemes = []Scheme{Geohash, H3, S2}
