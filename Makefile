@@ -6,8 +6,10 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 GO ?= go
-BENCH ?= .
+# The benchmarks of make bench, as a pattern of go test -bench.
+BENCH ?= Nearby/engine=/strategy=/data=dense/rows=(20000|200000)$$
 BENCHTIME ?= 300ms
+BENCHCOUNT ?= 3
 
 # ./... leaves out what is below testdata, where the start of MySQL lives.
 PACKAGES := ./... ./testdata/testdb/...
@@ -46,8 +48,9 @@ cover: ## run all tests, with MySQL, and print the coverage by function
 	$(GO) tool cover -func=coverage.out
 
 .PHONY: bench
-bench: ## run short benchmarks of the engines: BENCH is a pattern, BENCHTIME a duration
-	$(WITHMYSQL) $(GO) test -timeout 14m -run '^$$' -bench '$(BENCH)' -benchtime '$(BENCHTIME)' -benchmem ./store/storetest
+bench: ## time the strategies on both engines and print tables (see BENCH in the Makefile)
+	$(WITHMYSQL) $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchtime '$(BENCHTIME)' -count $(BENCHCOUNT) ./store/storetest \
+		| tee /dev/stderr | $(GO) run ./store/storetest/benchtable
 
 .PHONY: lint
 lint: fmt vet staticcheck vuln ## check format, vet, staticcheck and known vulnerabilities

@@ -74,10 +74,11 @@ type Pay struct {
 const MaxPay = 1e14
 
 // Hundredths turns an amount in currency units into hundredths. It reports false
-// for what is not a whole number of hundredths in 0..MaxPay.
+// for what is not a whole number of hundredths in 0..MaxPay: for what is not the
+// float64 nearest to one.
 func Hundredths(units float64) (int64, bool) {
 	h := math.Round(units * 100)
-	if !(h >= 0 && h <= MaxPay) || math.Abs(h-units*100) > 1e-6*math.Max(1, h) {
+	if !(h >= 0 && h <= MaxPay) || h/100 != units {
 		return 0, false
 	}
 	return int64(h), true
