@@ -113,7 +113,7 @@ func New(deps Deps, opts Options) http.Handler {
 func (a *api) routes() {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	asJSON := huma.Format{Marshal: writeJSON}
-	h := humago.New(a.mux, huma.Config{
+	config := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
@@ -132,7 +132,9 @@ func (a *api) routes() {
 		// pages, which load scripts from elsewhere.
 		Formats:       map[string]huma.Format{typeJSON: asJSON, "json": asJSON, typeGeoJSON: {Marshal: writeGeoJSON}},
 		DefaultFormat: typeJSON,
-	})
+	}
+	config.AllowAdditionalPropertiesByDefault = true // a later version may tell more
+	h := humago.New(a.mux, config)
 	h.UseMiddleware(prepare)
 
 	register(a, h, get("nearby", "/v1/jobs/nearby", "Find jobs near a place",
@@ -150,6 +152,8 @@ func (a *api) routes() {
 	register(a, h, healthz, nil, plainErrors, a.healthz)
 	register(a, h, readyz, nil, append([]int{http.StatusServiceUnavailable}, plainErrors...), a.readyz)
 
+	delete(registry.Map(), "ErrorModel") // huma's own problems, which are not sent
+	delete(registry.Map(), "ErrorDetail")
 	spec, err := json.Marshal(h.OpenAPI())
 	if err != nil {
 		panic(err) // a fault in the types above, found by any test

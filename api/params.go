@@ -284,12 +284,16 @@ func (f *faults) hundredths(field string, n amount) int64 {
 	return v
 }
 
+// moment is RFC 3339 to the letter: package time would take an hour of one digit
+// and a comma before the fraction.
+var moment = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`)
+
 func (f *faults) time(field, s string) time.Time {
-	var t time.Time
 	if s == "" || f.has(field) {
-		return t
+		return time.Time{}
 	}
-	if err := t.UnmarshalText([]byte(s)); err != nil { // stricter than time.Parse
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || !moment.MatchString(s) {
 		f.add(field, "%.40q is not a moment in RFC 3339 such as 2026-01-31T12:00:00Z (write + as %%2B)", s)
 		return time.Time{}
 	}
