@@ -49,8 +49,8 @@ type Engine struct {
 var _ store.Engine = (*Engine)(nil)
 
 const (
-	writerPragmas = `PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-		PRAGMA cache_size = -131072; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`
+	writerPragmas = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+		PRAGMA cache_size = -131072; PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`
 	readerPragmas = `PRAGMA query_only = ON; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;`
 )
 

@@ -146,7 +146,8 @@ func checkTables(t testing.TB, e *Engine) {
 	const common = "id, category, employer, pay, posted, expires"
 	for name, tables := range map[string][2]string{
 		"open_job":        {"SELECT " + common + ", lat, lng FROM job WHERE state = 'open' AND lat IS NOT NULL", "SELECT " + common + ", lat, lng FROM open_job"},
-		"open_job_rtree":  {"SELECT " + common + ", lat, lng FROM open_job", "SELECT " + common + ", lat, lng FROM open_job_rtree WHERE lat BETWEEN lat0 AND lat1 AND lng BETWEEN lng0 AND lng1"},
+		"open_job_rtree":  {"SELECT id FROM open_job", "SELECT job AS id FROM open_job_rtree JOIN open_job ON job = id WHERE lat BETWEEN lat0 AND lat1 AND lng BETWEEN lng0 AND lng1"},
+		"the R*Tree":      {"SELECT id FROM open_job", "SELECT job AS id FROM open_job_rtree"},
 		"open_remote_job": {"SELECT " + common + " FROM job WHERE state = 'open' AND lat IS NULL", "SELECT " + common + " FROM open_remote_job"},
 	} {
 		for what, sql := range map[string]string{

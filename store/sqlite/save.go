@@ -193,9 +193,7 @@ func (c *conn) show(r *row) error {
 		id, j.At.Lat, j.At.Lng, r.s2, r.h3, r.geohash, j.Category, j.Employer, j.Pay.Amount, posted, expires); err != nil {
 		return err
 	}
-	return c.run(nil, `INSERT INTO open_job_rtree (id, lat0, lat1, lng0, lng1, lat, lng, category, employer, pay, posted, expires)
-		VALUES (?1, ?2, ?2, ?3, ?3, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
-		id, j.At.Lat, j.At.Lng, j.Category, j.Employer, j.Pay.Amount, posted, expires)
+	return c.run(nil, "INSERT INTO open_job_rtree (job, lat0, lat1, lng0, lng1) VALUES (?1, ?2, ?2, ?3, ?3)", id, j.At.Lat, j.At.Lng)
 }
 
 // hide takes a job, as it is stored, out of the search tables.
@@ -209,7 +207,7 @@ func (c *conn) hide(j *store.Job) error {
 	if err := c.run(nil, "DELETE FROM open_job WHERE id = ?", int64(j.ID)); err != nil {
 		return err
 	}
-	return c.run(nil, "DELETE FROM open_job_rtree WHERE id = ?", int64(j.ID))
+	return c.run(nil, "DELETE FROM open_job_rtree WHERE job = ?", int64(j.ID))
 }
 
 // Move implements [store.Jobs].

@@ -35,13 +35,9 @@ func build(a *store.Access) ([]query, error) {
 	}
 	switch a.Index {
 	case store.NoIndex:
-		return []query{place(a, "open_job", 0, nil)}, nil
+		return []query{place(a, 0, nil)}, nil
 	case store.IndexLatLng, store.IndexSpatial:
-		table := "open_job"
-		if a.Index == store.IndexSpatial {
-			table = "open_job_rtree"
-		}
-		return chunks(a, table, len(a.Rects), 4, func(b *builder, i int) {
+		return chunks(a, len(a.Rects), 4, func(b *builder, i int) {
 			r := a.Rects[i]
 			b.list(r.South, r.North, r.West, r.East)
 		})
@@ -49,7 +45,7 @@ func build(a *store.Access) ([]query, error) {
 		if a.Window != nil {
 			return []query{window(a)}, nil
 		}
-		return chunks(a, "open_job", len(a.Ranges), 2, func(b *builder, i int) {
+		return chunks(a, len(a.Ranges), 2, func(b *builder, i int) {
 			b.list(a.Ranges[i].Lo, a.Ranges[i].Hi)
 		})
 	case store.IndexRemote:
@@ -97,21 +93,21 @@ func check(a *store.Access) error {
 
 // chunks makes statements of as many ranges or boxes as fit into one. With a
 // limit everything must fit: rows of two statements have no common order.
-func chunks(a *store.Access, table string, n, width int, values func(*builder, int)) ([]query, error) {
+func chunks(a *store.Access, n, width int, values func(*builder, int)) ([]query, error) {
 	most := maxArgs / width
 	if a.Limit > 0 && n > most {
 		return nil, fmt.Errorf("%d ranges are more than %d, the most that a limit works with", n, most)
 	}
 	var qs []query
 	for from := 0; from < n; from += most {
-		qs = append(qs, place(a, table, min(most, n-from), func(b *builder, i int) { values(b, from+i) }))
+		qs = append(qs, place(a, min(most, n-from), func(b *builder, i int) { values(b, from+i) }))
 	}
 	return qs, nil
 }
 
-// place reads from a table of jobs with a place: where n > 0, only what lies in
-// one of n ranges or boxes.
-func place(a *store.Access, table string, n int, values func(*builder, int)) query {
+// place reads jobs with a place: where n > 0, only what lies in one of n ranges
+// or boxes.
+func place(a *store.Access, n int, values func(*builder, int)) query {
 	b := newBuilder(a)
 	for i := range n {
 		if i == 0 {
@@ -139,7 +135,10 @@ func place(a *store.Access, table string, n int, values func(*builder, int)) que
 	if n > 0 {
 		b.text("r CROSS JOIN ") // CROSS: the ranges first, whatever the planner thinks
 	}
-	b.text(table)
+	if n > 0 && a.Index == store.IndexSpatial {
+		b.text("open_job_rtree CROSS JOIN ")
+	}
+	b.text("open_job")
 	if a.Force {
 		b.text(hints[a.Index])
 	}
@@ -150,7 +149,7 @@ func place(a *store.Access, table string, n int, values func(*builder, int)) que
 		b.text("lat BETWEEN south AND north AND lng BETWEEN west AND east AND ")
 	case a.Index == store.IndexSpatial:
 		b.text("lat1 >= south AND lat0 <= north AND lng1 >= west AND lng0 <= east",
-			" AND lat BETWEEN south AND north AND lng BETWEEN west AND east AND ")
+			" AND id = job AND lat BETWEEN south AND north AND lng BETWEEN west AND east AND ")
 	default:
 		b.text(numbers[a.Index], " BETWEEN lo AND hi AND ")
 	}
