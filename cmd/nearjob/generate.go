@@ -128,7 +128,7 @@ func counted(ctx context.Context, jobs iter.Seq[store.Job], bar *progress) iter.
 }
 
 // fillBatch is how many generated jobs are saved at once.
-const fillBatch = 2000
+const fillBatch = 5000
 
 // fill saves a data set, batch by batch.
 func fill(ctx context.Context, e store.Jobs, cfg dataset.Config, progressTo io.Writer) (store.Saved, error) {

@@ -18,7 +18,7 @@ type importCmd struct {
 	Source  string            `placeholder:"NAME" help:"Where the jobs come from: with their ids in the file it tells old from new. Default: the file's name without folder and extension."`
 	Map     map[string]string `placeholder:"FIELD=COLUMN" help:"Take a field from a column of another name, such as title=city. May be repeated."`
 	Rejects string            `placeholder:"FILE" type:"path" help:"Write the rows that cannot be used, with line and reason, to this CSV file."`
-	Batch   int               `default:"1000" help:"Jobs saved at once, all or none."`
+	Batch   int               `default:"5000" help:"Jobs saved at once, all or none."`
 	Node    int               `default:"-1" help:"This node's number in the ids of new jobs, 0 to 1023; -1 takes one at random."`
 }
 

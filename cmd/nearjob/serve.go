@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
 	"github.com/nearjob/nearjob/api"
 	"github.com/nearjob/nearjob/store"
 	"github.com/nearjob/nearjob/store/search"
@@ -73,8 +76,12 @@ func (c *server) serve(ctx context.Context, l net.Listener, e store.Engine, allo
 		handler = slog.NewJSONHandler(logTo, opts)
 	}
 	log := slog.New(handler)
+	deps := api.Deps{Search: search.New(e, time.Now), Jobs: e, Ready: e, Log: log}
+	if pooled, ok := e.(interface{ DB() *sqlx.DB }); ok {
+		deps.Collectors = append(deps.Collectors, collectors.NewDBStatsCollector(pooled.DB().DB, e.Name()))
+	}
 	h := api.New(
-		api.Deps{Search: search.New(e, time.Now), Jobs: e, Ready: e, Log: log},
+		deps,
 		api.Options{AllowExplain: allowExplain, CORSOrigins: c.CORSOrigin, RequestTimeout: c.RequestTimeout, Version: version()},
 	)
 	log.Info("serving", "address", l.Addr().String(), "database", e.Name())

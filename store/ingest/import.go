@@ -30,7 +30,7 @@ var _ IDSource = (*store.IDs)(nil)
 
 // Limits and defaults of [Options].
 const (
-	DefaultBatch   = 1000
+	DefaultBatch   = 5000
 	MaxBatch       = 100_000
 	DefaultBackoff = 100 * time.Millisecond
 

@@ -101,6 +101,10 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	return e, nil
 }
 
+// DB returns the pool: for its metrics, and for a laboratory that asks the server
+// more than an access. Its sessions have the engine's time limits.
+func (e *Engine) DB() *sqlx.DB { return e.db }
+
 // sessionVariables are set on every connection of the pool.
 func (e *Engine) sessionVariables() map[string]string {
 	lockWait := strconv.FormatInt(wholeSeconds(e.timeout), 10)
