@@ -45,16 +45,17 @@ type Access struct {
 	Index Index
 
 	// Rects are the boxes for IndexLatLng and IndexSpatial, none crossing the
-	// antimeridian and none overlapping.
+	// antimeridian and none overlapping. None at all are no rows.
 	Rects []geo.Rect
 
 	// Ranges are the cell numbers for IndexGeohash, IndexH3 and IndexS2,
-	// sorted and disjoint.
+	// sorted and disjoint. None at all are no rows.
 	Ranges []Interval
 
-	// Window, when set, takes the place of Ranges: the rows whose cell numbers
-	// come right before and after a place on the curve. Match's conditions other
-	// than OpenAt are not applied to it, so that it never reads more than it returns.
+	// Window, when set, takes the place of Ranges and Near: the rows whose cell
+	// numbers come right before and after a place on the curve, each side in
+	// order going away from it. Match's conditions other than OpenAt are not applied
+	// to it, so that it reads no more than it returns, but for expired rows.
 	Window *Window
 
 	// Near, when set, leaves out rows whose distance from its centre, computed

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,7 +23,11 @@ import (
 // Limits of one statement. A job's texts are at most 92 kB, so that a statement
 // stays below max_allowed_packet wherever that is a few megabytes.
 const (
-	maxIDs      = 1000
+	maxIDs = 1000
+
+	// A power of two that a session prepares a statement for; see maxPreparedArgs.
+	maxPreparedIDs = 512
+
 	maxRows     = 500
 	maxRowBytes = 512 << 10
 )
@@ -76,23 +83,67 @@ func jobArgs(j *store.Job) []any {
 		store.Millis(j.Posted), store.ExpiryMillis(j.Expires)}
 }
 
-// Jobs implements [store.Jobs].
+// Jobs implements [store.Jobs]. A page of a search waits for it, so it reads as
+// Read does: prepared, the ids padded to a power of two with the last one again.
 func (e *Engine) Jobs(ctx context.Context, ids []store.ID) ([]store.Job, error) {
 	jobs := make([]store.Job, 0, len(ids))
-	for ids := range slices.Chunk(ids, maxIDs) {
-		query, args, err := sqlx.In("SELECT "+jobColumns+" FROM job WHERE id IN (?)", ids)
+	for ids := range slices.Chunk(ids, maxPreparedIDs) {
+		width := 1 << bits.Len(uint(len(ids)-1))
+		s := statement{
+			sql:  "SELECT " + jobColumns + " FROM job WHERE id IN (?" + strings.Repeat(", ?", width-1) + ")",
+			args: make([]any, width),
+		}
+		for i := range s.args {
+			s.args[i] = int64(ids[min(i, len(ids)-1)])
+		}
+		err := e.query(ctx, s, func(rows driver.Rows) error {
+			row := make([]driver.Value, len(rows.Columns()))
+			for {
+				if err := rows.Next(row); err == io.EOF {
+					return nil
+				} else if err != nil {
+					return err
+				}
+				j, err := scanJob(row)
+				if err != nil {
+					return err
+				}
+				jobs = append(jobs, j)
+			}
+		})
 		if err != nil {
 			return nil, err
 		}
-		var records []record
-		if err := e.sel(ctx, e.db, &records, query, args...); err != nil {
-			return nil, translate(ctx, err)
-		}
-		for i := range records {
-			jobs = append(jobs, records[i].job())
-		}
 	}
 	return jobs, nil
+}
+
+// scanJob makes a job of a row of jobColumns.
+func scanJob(row []driver.Value) (store.Job, error) {
+	i, good := 0, true
+	next := func() driver.Value { i++; return row[i-1] }
+	integer := func() int64 { n, ok := next().(int64); good = good && ok; return n }
+	text := func() string { b, ok := next().([]byte); good = good && ok; return string(b) }
+	degrees := func() float64 {
+		v := next()
+		if v == nil {
+			return 0 // a remote job's
+		}
+		f, ok := v.(float64)
+		good = good && ok
+		return f
+	}
+	j := store.Job{ID: store.ID(integer()), Source: text(), SourceID: text(), Title: text(), Description: text(),
+		URL: text(), Category: text(), Employer: text()}
+	j.Pay = store.Pay{Amount: integer(), Currency: text(), Per: text()}
+	j.At = geo.LatLng{Lat: degrees(), Lng: degrees()}
+	j.Remote = integer() != 0
+	j.State = store.State(text())
+	j.Posted, j.Expires = store.Time(integer()), store.ExpiryTime(integer())
+	if !good {
+		return store.Job{}, fmt.Errorf("mysql: a row is not of the types %s", jobColumns)
+	}
+	return j, nil
 }
 
 // Count implements [store.Jobs].

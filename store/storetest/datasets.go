@@ -74,6 +74,15 @@ var shapes = []struct {
 			{Lat: 40.7143, Lng: -74.0064}, {Lat: 40.7527, Lng: -73.9772}, {Lat: 0, Lng: 0},
 		}[n%5]
 	}},
+	// Every two metres on a meridian, so that a gap between two rounds of a search
+	// shows wherever it is; then farther and farther apart.
+	{"line", func(r *rand.Rand, n int) geo.LatLng {
+		metres := 2 * float64(n%1500)
+		if n%8 == 0 {
+			metres = math.Pow(10, 7*r.Float64())
+		}
+		return geo.LatLng{Lat: -1 + metres/geo.MaxDistance*180, Lng: 36.8}
+	}},
 	{"antimeridian", func(r *rand.Rand, n int) geo.LatLng {
 		switch n % 8 {
 		case 0: // on it

@@ -354,6 +354,16 @@ func (x *comparison) testCursors(t *testing.T) {
 			changed.Cursor = first.Next
 			refused(s, "the cursor of a query with another "+what, changed)
 		}
+		// Boxes of different size have one centre.
+		inBox := store.InBox(box)
+		inBox.Limit = 5
+		if p, err := s.find(t.Context(), inBox); err != nil || p.Next == "" {
+			t.Errorf("%s: %v: %v, next cursor %q", s.name, inBox, err, p.Next)
+		} else {
+			smaller := store.InBox(geo.Rect{South: box.South / 2, West: box.West, North: box.North / 2, East: box.East})
+			smaller.Limit, smaller.Cursor = 5, p.Next
+			refused(s, "the cursor of another box", smaller)
+		}
 		// Each byte of it counts.
 		for n := range len(first.Next) {
 			b := []byte(first.Next)

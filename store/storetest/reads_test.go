@@ -25,6 +25,7 @@ func testReads(t *testing.T, db database) {
 	if testing.Short() {
 		t.Skip("fills a database with 200,000 jobs")
 	}
+	t.Parallel() // loading MySQL is waiting for the most part
 	const (
 		queries       = 200
 		maxCandidates = 4 // for each job returned
