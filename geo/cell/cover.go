@@ -1,7 +1,7 @@
 package cell
 
 import (
-	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nearjob/nearjob/geo"
@@ -11,23 +11,28 @@ import (
 // distances of a cell vary when dividing it brings nothing more.
 const fineness = 24
 
-// node is a cell on the way down.
-type node struct {
-	cell        Cell
-	least, most float64 // bounds of distance, metres
-}
+// leastRanges is how many ranges a cover is worked out with, at least: a ring much
+// smaller than the cells of a level can touch the corner of four.
+const leastRanges = 4
+
+// room is for how many cells a cover has memory at first: an ordinary one needs
+// no more.
+const room = 160
 
 // Cover returns ranges that hold the number of every point in a ring, sorted by
-// number, disjoint and not adjacent. There are at most maxRanges, except that 1
-// to 4 levels down from the roots a few more may be needed than a small maxRanges
-// allows; more ranges are a tighter cover. A ring that holds nothing has no ranges.
+// number, disjoint and not adjacent. There are at most maxRanges, or 1; more
+// ranges are a tighter cover. A ring that holds nothing has no ranges.
 //
 // A point is in the ring if geo computes a distance of Inner..Outer for it.
 func Cover(s Scheme, ring geo.Ring, maxRanges int) []Range {
+	ring.Outer = min(ring.Outer, geo.MaxDistance)
 	if !(ring.Inner <= ring.Outer) || ring.Outer < 0 {
 		return nil
 	}
+	maxRanges = max(maxRanges, 1)
 	c := coverer{scheme: s, ring: ring, bounds: s.Bounder(ring)}
+	c.cells, c.spare = make([]node, 0, room), make([]node, 0, room)
+	c.reset()
 	for _, root := range s.Roots() {
 		c.keep(root)
 	}
@@ -35,20 +40,21 @@ func Cover(s Scheme, ring geo.Ring, maxRanges int) []Range {
 	if w := ring.Outer - ring.Inner; ring.Inner > 0 && w < ring.Outer/2 {
 		fine = max(w/2, ring.Outer/512)
 	}
-	ranges := c.ranges()
-	for len(c.across) > 0 {
+	// One more level doubles the ranges, or more with H3. From three quarters on it
+	// takes more time than it saves in area.
+	enough := max(maxRanges*3/4, leastRanges)
+	for divided := true; divided && c.runs <= enough; {
 		// One level down, all cells that are across the edge.
-		whole, across := len(c.whole), c.across
-		c.across = c.spare[:0]
-		divided := false
-		for _, n := range across {
-			if n.most-n.least <= fine {
-				c.across = append(c.across, n)
-				continue
+		divided = false
+		cells := c.cells
+		c.reset()
+		for _, n := range cells {
+			c.kids = c.kids[:0]
+			if n.spread > fine {
+				c.kids = s.Children(n.cell, c.kids)
 			}
-			c.kids = s.Children(n.cell, c.kids[:0])
 			if len(c.kids) == 0 {
-				c.across = append(c.across, n)
+				c.add(n)
 				continue
 			}
 			divided = true
@@ -56,17 +62,8 @@ func Cover(s Scheme, ring geo.Ring, maxRanges int) []Range {
 				c.keep(kid)
 			}
 		}
-		if !divided {
-			break
-		}
-		next := c.ranges()
-		if len(next) > maxRanges && len(next) > len(ranges) {
-			c.whole, c.across = c.whole[:whole], across
-			break
-		}
-		ranges, c.spare = next, across
 	}
-	return ranges
+	return c.ranges(maxRanges)
 }
 
 // coverer is the state of a Cover.
@@ -75,42 +72,87 @@ type coverer struct {
 	ring   geo.Ring
 	bounds func(Cell) (least, most float64)
 
-	whole  []node // inside the ring: not divided further
-	across []node
-	kids   []Cell
-	spare  []node // across of the level before, to be used again
+	cells []node // sorted
+	spare []node // cells of the level before, to be used again
+	kids  []Cell
+	runs  int   // ranges that the cells make
+	end   int64 // highest number in cells
 }
 
-// keep files a cell by where it lies, and drops one outside the ring.
+// node is a cell that can hold a point of the ring.
+type node struct {
+	cell   Cell
+	lo, hi int64
+	least  float64 // lower bound of distance, metres
+	spread float64 // how much the distances vary, metres; 0 inside the ring
+}
+
+func (c *coverer) reset() {
+	c.cells, c.spare = c.spare[:0], c.cells
+	c.runs, c.end = 0, math.MinInt64
+}
+
+// keep adds a cell unless it is outside the ring.
 func (c *coverer) keep(cell Cell) {
 	least, most := c.bounds(cell)
-	switch {
-	case least > c.ring.Outer || most < c.ring.Inner:
-	case least >= c.ring.Inner && most <= c.ring.Outer:
-		c.whole = append(c.whole, node{cell, least, most})
-	default:
-		c.across = append(c.across, node{cell, least, most})
+	if least > c.ring.Outer || most < c.ring.Inner {
+		return
 	}
+	n := node{cell: cell, least: least, spread: most - least}
+	if least >= c.ring.Inner && most <= c.ring.Outer {
+		n.spread = 0
+	}
+	n.lo, n.hi = c.scheme.Range(cell)
+	c.add(n)
 }
 
-// ranges returns the merged ranges of all cells kept.
-func (c *coverer) ranges() []Range {
-	all := make([]Range, 0, len(c.whole)+len(c.across))
-	for _, nodes := range [2][]node{c.whole, c.across} {
-		for _, n := range nodes {
-			lo, hi := c.scheme.Range(n.cell)
-			all = append(all, Range{lo, hi, n.least})
-		}
+func (c *coverer) add(n node) {
+	if n.lo != c.end+1 {
+		c.runs++
 	}
-	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Lo, b.Lo) })
-	merged := all[:0]
-	for _, r := range all {
-		if n := len(merged); n > 0 && merged[n-1].Hi+1 == r.Lo {
-			merged[n-1].Hi = r.Hi
-			merged[n-1].MinDist = min(merged[n-1].MinDist, r.MinDist)
-			continue
-		}
-		merged = append(merged, r)
+	c.end = n.hi
+	c.cells = append(c.cells, n)
+}
+
+// ranges returns the ranges that the cells make. If there are too many it fills
+// the smallest gaps between them.
+func (c *coverer) ranges(most int) []Range {
+	ranges := make([]Range, 0, c.runs)
+	for _, n := range c.cells {
+		ranges = join(ranges, Range{n.lo, n.hi, n.least}, 0)
 	}
-	return merged
+	fill := len(ranges) - most
+	if fill <= 0 {
+		return ranges
+	}
+	gaps := make([]int64, len(ranges)-1)
+	for i := range gaps {
+		gaps[i] = ranges[i+1].Lo - ranges[i].Hi - 1
+	}
+	slices.Sort(gaps)
+	widest := gaps[fill-1]
+	smaller, _ := slices.BinarySearch(gaps, widest)
+	equal := fill - smaller // gaps as wide as the widest that are to be filled
+	filled := ranges[:0]
+	for i, r := range ranges {
+		upTo := widest
+		if i > 0 && r.Lo-filled[len(filled)-1].Hi-1 == widest {
+			if equal--; equal < 0 {
+				upTo--
+			}
+		}
+		filled = join(filled, r, upTo)
+	}
+	return filled
+}
+
+// join appends r, or lets the last range reach to its end if the gap between
+// them is not wider than some numbers.
+func join(ranges []Range, r Range, upTo int64) []Range {
+	if n := len(ranges); n > 0 && r.Lo-ranges[n-1].Hi-1 <= upTo {
+		last := &ranges[n-1]
+		last.Hi, last.MinDist = r.Hi, min(last.MinDist, r.MinDist)
+		return ranges
+	}
+	return append(ranges, r)
 }

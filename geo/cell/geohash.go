@@ -91,18 +91,42 @@ func (s geohashScheme) box(c Cell) geo.Rect {
 }
 
 func (s geohashScheme) Bounder(ring geo.Ring) func(Cell) (least, most float64) {
+	const (
+		radian = math.Pi / 180
+		slack  = 1e-8 // degrees: a millimetre, see margin
+	)
+	center := ring.Center
+	cosCenter := math.Cos(center.Lat * radian)
+	bound := geo.Circle{Center: center, Radius: ring.Outer}.Bound()
+	reach := (bound.East - bound.West) / 2 // of longitude to each side
+	if bound.CrossesAntimeridian() {
+		reach += 180
+	}
+	beyond := math.Nextafter(ring.Outer, math.Inf(1))
+	// haversine returns the distance of points whose latitudes and longitudes differ
+	// by so much. It grows with both differences and with the cosine.
+	haversine := func(dLat, dLng, cos float64) float64 {
+		y, x := math.Sin(dLat*(radian/2)), math.Sin(dLng*(radian/2))
+		return arc(math.Sqrt(y*y + cosCenter*cos*x*x))
+	}
 	return func(c Cell) (least, most float64) {
 		box := s.box(c)
-		// Two points are at least as far apart as their latitudes.
-		away := max(box.South-ring.Center.Lat, ring.Center.Lat-box.North) * (math.Pi / 180 * geo.EarthRadius)
-		if away -= margin(0); away > ring.Outer {
-			return away, math.Inf(1)
+		halfWidth := (box.East - box.West) / 2
+		dLng := math.Abs(box.West + halfWidth - center.Lng) // of the middle
+		if dLng > 180 {
+			dLng = 360 - dLng
 		}
-		least = max(0, box.MinDistance(ring.Center)-margin(0))
-		if least > ring.Outer {
-			return least, math.Inf(1)
+		if box.South-slack > bound.North || box.North+slack < bound.South || dLng-halfWidth-slack > reach {
+			return beyond, math.Inf(1)
 		}
-		most = box.MaxDistance(ring.Center)
-		return least, most + margin(most)
+		cosSouth, cosNorth := math.Cos(box.South*radian), math.Cos(box.North*radian)
+		cosMost := max(cosSouth, cosNorth)
+		if box.South < 0 && box.North > 0 {
+			cosMost = 1
+		}
+		return bounds(
+			haversine(max(0, box.South-center.Lat, center.Lat-box.North), max(0, dLng-halfWidth), min(cosSouth, cosNorth)),
+			haversine(max(box.North-center.Lat, center.Lat-box.South), min(180, dLng+halfWidth), cosMost),
+		)
 	}
 }

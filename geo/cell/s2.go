@@ -1,6 +1,9 @@
 package cell
 
 import (
+	"math"
+
+	"github.com/golang/geo/r3"
 	"github.com/golang/geo/s2"
 
 	"github.com/nearjob/nearjob/geo"
@@ -43,28 +46,46 @@ func (s2Scheme) Range(c Cell) (lo, hi int64) {
 	return int64(id.RangeMin() >> 1), int64(id.RangeMax() >> 1)
 }
 
-// s2Radius bounds in metres the distance from the centre of a cell of some level
-// to its farthest point, which is a vertex: half the longest diagonal of any cell
-// of the level (s2.MaxDiagMetric), and a part in eight for centres that are not in
-// the middle. A test compares it with the vertices.
-func s2Radius(level int) float64 {
-	return geo.EarthRadius * s2.MaxDiagMetric.Value(level) / 2 * 1.125
+// s2Disc returns a point inside a cell, as a vector of length 1 along the axes of
+// its face, and a bound in radians of the distance from there to any point of the cell.
+//
+// On the plane of the face, which touches the sphere, the cell is a rectangle. The point
+// is in its middle, and a corner is half a diagonal away. A way on the plane becomes
+// shorter on the sphere by at least the distance of the plane's points from
+// the earth's centre, and that is nowhere on the way less than 1 nor less than the
+// middle's by more than the half diagonal.
+func s2Disc(c s2.Cell) (middle r3.Vector, radius float64) {
+	uv := c.BoundUV()
+	size, at := uv.Size(), uv.Center()
+	half := math.Sqrt(size.X*size.X+size.Y*size.Y) / 2
+	middle = r3.Vector{X: at.X, Y: at.Y, Z: 1}
+	away := middle.Norm()
+	return middle.Mul(1 / away), half / max(1, away-half)
 }
 
 func (s2Scheme) Bounder(ring geo.Ring) func(Cell) (least, most float64) {
 	target := s2.PointFromLatLng(s2.LatLngFromDegrees(ring.Center.Lat, ring.Center.Lng))
+	var seen [6]r3.Vector // the target along the axes of a face
+	for face := range seen {
+		c := s2.CellFromCellID(s2.CellIDFromFace(face))
+		u, v := c.Vertex(1).Sub(c.Vertex(0).Vector).Normalize(), c.Vertex(3).Sub(c.Vertex(0).Vector).Normalize()
+		seen[face] = r3.Vector{X: target.Dot(u), Y: target.Dot(v), Z: target.Dot(u.Cross(v))}
+	}
 	return func(c Cell) (least, most float64) {
-		id := s2.CellID(c)
-		d := geo.EarthRadius * target.Distance(id.Point()).Radians()
-		least, most = around(d, s2Radius(id.Level()))
-		if least > ring.Outer || most < ring.Inner || least >= ring.Inner && most <= ring.Outer {
+		cell := s2.CellFromCellID(s2.CellID(c))
+		middle, radius := s2Disc(cell)
+		d := arc(middle.Sub(seen[cell.Face()]).Norm() / 2)
+		least, most = around(d, geo.EarthRadius*radius)
+		if d <= ring.Outer || least > ring.Outer {
 			return least, most
 		}
-		// Only cells near an edge need the distance to the cell itself, which
-		// takes ten times as long.
-		cell := s2.CellFromCellID(id)
-		near := geo.EarthRadius * cell.Distance(target).Angle().Radians()
-		far := geo.EarthRadius * cell.MaxDistance(target).Angle().Radians()
-		return max(0, near-margin(near)), far + margin(far)
+		// Only for a cell at the outer edge, and with its middle beyond, the distance
+		// to the cell itself can tell that it is outside. It can be NaN for a target
+		// at a right angle to one of the cell's edges, and then tells nothing.
+		near := arc(math.Sqrt(float64(cell.Distance(target))) / 2)
+		if near -= margin(near); near > least {
+			least = near
+		}
+		return least, most
 	}
 }
