@@ -15,8 +15,7 @@ const fineness = 24
 // smaller than the cells of a level can touch the corner of four.
 const leastRanges = 4
 
-// room is for how many cells a cover has memory at first: an ordinary one needs
-// no more.
+// room is how many cells a cover has memory for at first.
 const room = 160
 
 // Cover returns ranges that hold the number of every point in a ring, sorted by
