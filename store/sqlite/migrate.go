@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -28,7 +27,9 @@ const migrateWait = 2 * time.Minute
 //
 // Of several processes one migrates and the others wait. The lock is SQLite's
 // own, on an empty second database FILE-migrate, since the migrations need that
-// of the database itself; it is let go of by the end of the process, however that comes.
+// of the database itself; it is let go of by the end of the process, however that
+// comes. The empty file stays: who removes it takes it away under somebody who is
+// just opening it.
 func (e *Engine) Migrate(ctx context.Context) error {
 	if v, err := e.version(ctx); err != nil || v == schemaVersion {
 		return err
@@ -87,11 +88,7 @@ func (e *Engine) lockMigrations(ctx context.Context) (unlock func(), err error) 
 		c.close()
 		return nil, explainOpen(path, translate(ctx, err))
 	}
-	return func() {
-		// Removed under the lock: who waits on the removed file finds nothing left to do.
-		os.Remove(path)
-		c.close()
-	}, nil
+	return func() { c.close() }, nil
 }
 
 // version returns the version of the schema, 0 before the first migration.
