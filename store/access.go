@@ -136,7 +136,9 @@ type Candidate struct {
 // Reader is the search side of an engine.
 type Reader interface {
 	// Read hands the candidates of an access to yield, some at a time, and says
-	// how many statements that took. The slice is only valid during the call. It
+	// how many statements that took. The slice is only valid during the call. By
+	// IndexSpatial a row may come twice while the index is being tidied up after
+	// a write: MySQL's R-tree then hands out a page again. It
 	// returns yield's error, ErrTimeout, ErrBusy, the context's error, or what
 	// the database said.
 	Read(ctx context.Context, a Access, yield func([]Candidate) error) (statements int, err error)

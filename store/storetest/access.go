@@ -62,6 +62,15 @@ func read(t *testing.T, e store.Reader, a store.Access) (cs []store.Candidate) {
 	if err != nil {
 		t.Fatalf("Read %s: %v", showAccess(a), err)
 	}
+	if a.Index == store.IndexSpatial && a.Limit == 0 {
+		// The one index by which a row may come twice.
+		seen := make(map[store.Candidate]bool, len(cs))
+		cs = slices.DeleteFunc(cs, func(c store.Candidate) bool {
+			twice := seen[c]
+			seen[c] = true
+			return twice
+		})
+	}
 	if n < 1 && len(cs) > 0 {
 		t.Errorf("Read %s returned %d rows by %d statements", showAccess(a), len(cs), n)
 	}
