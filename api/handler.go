@@ -104,7 +104,7 @@ func (a *api) done(ctx context.Context, r *http.Request, route string, out *resp
 		slog.String("method", fmt.Sprintf("%.16s", r.Method)),
 		slog.String("route", route),
 		slog.Int("status", status),
-		slog.Duration("duration", took),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 		slog.Int64("bytes", out.bytes),
 	}
 	if aborted {

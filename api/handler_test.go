@@ -126,7 +126,7 @@ func TestLogAndRequestID(t *testing.T) {
 	}
 	l := lines[0]
 	if l["msg"] != "request" || l["request_id"] != "abc-1.2_3" || l["method"] != "GET" || l["route"] != "/v1/jobs/nearby" ||
-		l["status"] != 200.0 || l["bytes"] != float64(w.Body.Len()) || l["duration"].(float64) <= 0 {
+		l["status"] != 200.0 || l["bytes"] != float64(w.Body.Len()) || l["duration_ms"].(float64) <= 0 {
 		t.Errorf("line %v", l)
 	}
 	if strings.Contains(b.String(), "topsecret") || strings.Contains(b.String(), "12.3456") {
