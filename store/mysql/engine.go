@@ -29,8 +29,9 @@ const (
 	connMaxLifetime = 3 * time.Minute
 )
 
-// grace is how much longer a client waits for the server to end a statement itself.
-const grace = 500 * time.Millisecond
+// grace is how much longer a client waits for the server to end a statement itself:
+// InnoDB looks once a second which waits for a lock have lasted too long.
+const grace = 1500 * time.Millisecond
 
 // Options of [Open]. The zero value is usable.
 type Options struct {

@@ -307,7 +307,7 @@ func (e *Engine) lockStored(ctx context.Context, tx *sqlx.Tx, batch []store.Job)
 		// Without the index hint a small table is scanned, and every row of it
 		// locked. The time is for a wait to end as one for a lock, at e.timeout,
 		// which may be tried again.
-		err := e.sel(ctx, tx, &records, "SELECT "+maxTime(e.timeout+grace/2)+" id, source, source_id, state FROM job FORCE INDEX (source_source_id)"+
+		err := e.sel(ctx, tx, &records, "SELECT "+maxTime(e.timeout+grace-250*time.Millisecond)+" id, source, source_id, state FROM job FORCE INDEX (source_source_id)"+
 			" WHERE (source, source_id) IN ((?, ?)"+strings.Repeat(", (?, ?)", len(part)-1)+") FOR UPDATE", args...)
 		if err != nil {
 			return nil, err
