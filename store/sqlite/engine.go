@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/nearjob/nearjob/store"
 )
@@ -80,7 +83,7 @@ func Open(ctx context.Context, name string, o Options) (*Engine, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of %s: %w", path, err)
 	}
-	w, err := openConn(path, o.Timeout, writerPragmas)
+	w, err := openWriter(ctx, path, o.Timeout)
 	if err != nil {
 		return nil, explainOpen(path, err)
 	}
@@ -93,6 +96,26 @@ func Open(ctx context.Context, name string, o Options) (*Engine, error) {
 		e.idle <- nil
 	}
 	return e, nil
+}
+
+// openWriter opens the writing connection. Where several processes turn a new
+// file to WAL at once, SQLite refuses all but one right away, without waiting for the
+// busy timeout; so the waiting is done here.
+func openWriter(ctx context.Context, path string, timeout time.Duration) (*conn, error) {
+	deadline := time.Now().Add(timeout)
+	for {
+		c, err := openConn(path, timeout, writerPragmas)
+		if code(err) != sqlite3.BUSY || time.Now().After(deadline) {
+			return c, err
+		}
+		pause := time.NewTimer(time.Millisecond + rand.N(20*time.Millisecond))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, ctx.Err()
+		case <-pause.C:
+		}
+	}
 }
 
 // filePath turns a DSN or a path into an absolute path.
