@@ -39,7 +39,7 @@ type Scheme interface {
 	// nothing else. The ranges of a cell's children, in order, make up its own.
 	Range(c Cell) (lo, hi int64)
 
-	// Bounder returns a function that bounds, in metres, how near and how far
+	// Bounder returns a function, for one goroutine, that bounds, in metres, how near and how far
 	// from ring.Center a point filed under a cell can be, as geo computes
 	// distances. The bounds are about as tight as they need to be to tell whether
 	// the cell is outside, inside or across the ring.

@@ -3,6 +3,7 @@ package cell
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/nearjob/nearjob/geo"
 )
@@ -15,8 +16,17 @@ const fineness = 24
 // smaller than the cells of a level can touch the corner of four.
 const leastRanges = 4
 
-// room is how many cells a cover has memory for at first.
-const room = 160
+// room is how many cells a cover has memory for at first, and tooMuch from how many
+// on the memory is not kept for the next cover.
+const (
+	room    = 256
+	tooMuch = 4096
+)
+
+// coverers keeps the memory of covers for the next ones: nothing in it is part of a result.
+var coverers = sync.Pool{New: func() any {
+	return &coverer{cells: make([]node, 0, room), spare: make([]node, 0, room), kids: make([]Cell, 0, 7)}
+}}
 
 // Cover returns ranges that hold the number of every point in a ring, sorted by
 // number, disjoint and not adjacent. There are at most maxRanges, or 1; more
@@ -29,8 +39,9 @@ func Cover(s Scheme, ring geo.Ring, maxRanges int) []Range {
 		return nil
 	}
 	maxRanges = max(maxRanges, 1)
-	c := coverer{scheme: s, ring: ring, bounds: s.Bounder(ring)}
-	c.cells, c.spare = make([]node, 0, room), make([]node, 0, room)
+	c := coverers.Get().(*coverer)
+	defer c.release()
+	c.scheme, c.ring, c.bounds = s, ring, s.Bounder(ring)
 	c.reset()
 	for _, root := range s.Roots() {
 		c.keep(root)
@@ -84,6 +95,13 @@ type node struct {
 	lo, hi int64
 	least  float64 // lower bound of distance, metres
 	spread float64 // how much the distances vary, metres; 0 inside the ring
+}
+
+func (c *coverer) release() {
+	c.scheme, c.bounds = nil, nil
+	if cap(c.cells)+cap(c.spare) <= tooMuch {
+		coverers.Put(c)
+	}
 }
 
 func (c *coverer) reset() {
