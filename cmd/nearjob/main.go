@@ -41,6 +41,7 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Serve the HTTP API."`
 	Import   importCmd   `cmd:"" help:"Read jobs from GeoJSON or CSV files."`
 	Generate generateCmd `cmd:"" help:"Make a data set of jobs."`
+	Plans    plansCmd    `cmd:"" help:"Compare query plans."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema to this version."`
 	Doctor   doctorCmd   `cmd:"" help:"Check that everything works, and say what to do where not."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
