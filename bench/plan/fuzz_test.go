@@ -26,7 +26,7 @@ func seed(f *testing.F, add func(text string)) {
 
 // FuzzParse checks that any text gives plans that hold every line, or an error.
 //
-//	go test ./bench/plan -run - -fuzz FuzzParse -fuzztime 2m
+//	go test ./bench/plan -run - -fuzz FuzzParse -fuzztime 2m -fuzzminimizetime 5x
 func FuzzParse(f *testing.F) {
 	seed(f, func(text string) { f.Add(text) })
 	f.Fuzz(func(t *testing.T, text string) {
@@ -57,7 +57,7 @@ func FuzzParse(f *testing.F) {
 
 // FuzzDiff checks the comparison of any two plans, and of a plan with itself.
 //
-//	go test ./bench/plan -run - -fuzz FuzzDiff -fuzztime 2m
+//	go test ./bench/plan -run - -fuzz FuzzDiff -fuzztime 2m -fuzzminimizetime 5x
 func FuzzDiff(f *testing.F) {
 	var last string
 	seed(f, func(text string) {

@@ -192,7 +192,8 @@ func settle(n *Node) {
 }
 
 func foldHeading(n *Node) *Node {
-	if len(n.Children) != 1 || n.EstimatedRows != nil || n.Actual != nil || n.NeverExecuted || n.Heading != "" || !heading(n.Operation) {
+	// A heading on several lines stays a node, which can say so.
+	if len(n.Children) != 1 || n.EndLine != n.Line || n.EstimatedRows != nil || n.Actual != nil || n.NeverExecuted || n.Heading != "" || !heading(n.Operation) {
 		return n
 	}
 	c := n.Children[0]
