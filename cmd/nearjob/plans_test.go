@@ -29,7 +29,7 @@ func TestPlansDiff(t *testing.T) {
 	// As mysql -t prints it.
 	b := "+---+\n| EXPLAIN |\n+---+\n| " + scanPlan + " |\n+---+\n1 row in set (0.01 sec)\n"
 	out := must(t, b, "plans", "diff", a, "-")
-	shape, rows := strings.Index(out, "index: a -> none"), strings.Index(out, "rows: 90 -> 10,000")
+	shape, rows := strings.Index(out, "operation: Index range scan on t using a over (1 < a) -> Table scan on t"), strings.Index(out, "rows: 90 -> 10,000")
 	if shape < 0 || rows < shape {
 		t.Errorf("want the access first, then the rows:\n%s", out)
 	}
