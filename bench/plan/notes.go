@@ -219,23 +219,35 @@ func (n *Node) rangeCount() (count int, equal bool) {
 // longestInList returns the number of values in the longest IN list of a
 // condition.
 func longestInList(condition string) int {
+	// The commas in each open parenthesis; -1 outside of IN lists.
+	var open []int
 	longest := 0
-	rest := condition
-	for {
-		_, after, found := strings.Cut(rest, " in (")
-		if !found {
-			return longest
+	var b balance
+	for i := range len(condition) {
+		quoted := b.quote != 0
+		b.feed(condition[i : i+1])
+		if quoted || b.quote != 0 {
+			continue
 		}
-		count, b := 1, balance{depth: 1}
-		for i := 0; i < len(after) && b.depth > 0; i++ {
-			if after[i] == ',' && b.depth == 1 && b.quote == 0 {
-				count++
+		switch top := len(open) - 1; condition[i] {
+		case '(':
+			commas := -1
+			if strings.HasSuffix(condition[:i], " in ") {
+				commas = 0
 			}
-			b.feed(after[i : i+1])
+			open = append(open, commas)
+		case ',':
+			if top >= 0 && open[top] >= 0 {
+				open[top]++
+			}
+		case ')':
+			if top >= 0 {
+				longest = max(longest, open[top]+1)
+				open = open[:top]
+			}
 		}
-		longest = max(longest, count)
-		rest = after
 	}
+	return longest
 }
 
 // Figure writes a number for people: three digits, thousands apart.

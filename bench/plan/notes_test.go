@@ -114,3 +114,15 @@ func TestMethods(t *testing.T) {
 		t.Error("rows of a plan that was not executed")
 	}
 }
+
+func TestLongestInList(t *testing.T) {
+	for condition, want := range map[string]int{
+		"(a = 1)": 0, "(a in (1))": 1, "(a in (1,2,3))": 3, "(a in (1,f(2,3),4) and b in (1,2))": 3,
+		"(a in ('x,y','it\\'s, (',3))": 3, "f(1,2,3)": 0, "(a in (1,2": 0, ")) a in (1,2)": 2,
+		strings.Repeat(" in (", 1<<20): 0, // in one pass, whatever the depth
+	} {
+		if got := longestInList(condition); got != want {
+			t.Errorf("%.60s: %d, want %d", condition, got, want)
+		}
+	}
+}
