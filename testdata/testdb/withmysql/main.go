@@ -1,4 +1,4 @@
-// Withmysql runs a command with a MySQL server for tests:
+// Command withmysql runs a command with a MySQL server for tests:
 //
 //	go run ./testdata/testdb/withmysql -- go test ./...
 //
