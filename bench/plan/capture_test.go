@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nearjob/nearjob/bench/mysqld"
 	"github.com/nearjob/nearjob/testdata/testdb"
 )
 
@@ -151,7 +152,7 @@ func (c captureCase) skip(suffix string) bool {
 // the texts agree as the stored ones do. With -capture it stores them.
 func TestCapture(t *testing.T) {
 	address := testdb.MySQL(t)
-	dsn, err := testdb.DriverDSN(address)
+	dsn, err := mysqld.DriverDSN(address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,26 @@ var errDSN = errors.New("the database address is not of the form mysql://user:pa
 // an address cannot switch on what makes SQL injection or reading of local files
 // worse. Errors never show the address.
 func parseDSN(dsn string) (*mysql.Config, error) {
+	cfg, err := DriverConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.DBName == "" {
+		return nil, errors.New("the database address names no schema: want mysql://user:password@host:port/schema")
+	}
+	return cfg, nil
+}
+
+// DriverConfig reads an address as [Open] does, except that the schema may be
+// missing, for tools that need a connection of their own kind. Errors never show the
+// address.
+func DriverConfig(dsn string) (*mysql.Config, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "mysql" || u.Opaque != "" || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), "[]") ||
 		u.Fragment != "" || u.User.Username() == "" {
 		return nil, errDSN
 	}
 	schema := strings.TrimPrefix(u.Path, "/")
-	if schema == "" {
-		return nil, errors.New("the database address names no schema: want mysql://user:password@host:port/schema")
-	}
 	if strings.Contains(schema, "/") {
 		return nil, errDSN
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/nearjob/nearjob/bench/mysqld"
 )
 
 // recorder is a testing.TB that takes notes instead of ending the real test.
@@ -104,7 +106,7 @@ func TestMySQL(t *testing.T) {
 		t.Error("two calls got one schema")
 	}
 
-	dsn, err := DriverDSN(url)
+	dsn, err := mysqld.DriverDSN(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 //
 //	go run ./testdata/testdb/withmysql -- go test ./...
 //
-// It starts a server (see package testdb), or uses the one that
+// It starts a server (see package bench/mysqld), or uses the one that
 // NEARJOB_TEST_MYSQL_DSN names if it answers. The command gets
 // NEARJOB_TEST_MYSQL_DSN (as it was, or mysql://root:password@host:port/ for the
 // started server) and NEARJOB_REQUIRE_MYSQL=1, so that no test is skipped for
@@ -34,6 +34,7 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 	"golang.org/x/term"
 
+	"github.com/nearjob/nearjob/bench/mysqld"
 	"github.com/nearjob/nearjob/testdata/testdb"
 )
 
@@ -91,10 +92,10 @@ func server(signals <-chan os.Signal, stderr io.Writer) (dsn string, stop func()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	started := make(chan struct{})
-	var srv *testdb.Server
+	var srv *mysqld.Server
 	go func() {
 		defer close(started)
-		srv, err = testdb.Start(ctx, stderr)
+		srv, err = mysqld.Start(ctx, stderr)
 	}()
 	for {
 		select {
@@ -107,7 +108,7 @@ func server(signals <-chan os.Signal, stderr io.Writer) (dsn string, stop func()
 		break
 	}
 	if err != nil {
-		return "", nil, sig, err
+		return "", nil, sig, fmt.Errorf("%w; %s names one", err, testdb.EnvDSN)
 	}
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -122,13 +123,13 @@ func server(signals <-chan os.Signal, stderr io.Writer) (dsn string, stop func()
 
 // check reports whether a server that the user named can be used.
 func check(dsn string) error {
-	cfg, err := testdb.ParseDSN(dsn)
+	cfg, err := mysqld.ParseDSN(dsn)
 	if err != nil {
 		return fmt.Errorf("%s: %w", testdb.EnvDSN, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 	defer cancel()
-	if _, err := testdb.Ping(ctx, cfg); err != nil {
+	if _, err := mysqld.Ping(ctx, cfg); err != nil {
 		return fmt.Errorf("%s names a server that cannot be used: %w (start it, or unset the variable to have one started)", testdb.EnvDSN, err)
 	}
 	return nil

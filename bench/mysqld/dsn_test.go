@@ -1,4 +1,4 @@
-package testdb
+package mysqld
 
 import (
 	"fmt"
@@ -97,7 +97,7 @@ func TestURLRefusesSocketFile(t *testing.T) {
 }
 
 func FuzzParseDSN(f *testing.F) {
-	// go test ./testdata/testdb -fuzz FuzzParseDSN -fuzztime 30s
+	// go test ./bench/mysqld -fuzz FuzzParseDSN -fuzztime 30s
 	for _, seed := range []string{"mysql://u:p@db:1/j?timeout=5s", "u:p@tcp(db:1)/j", "mysql://u%40x:p%2F@[::1]/", "root@/", "@tcp(:1)/a%2Fb", "mysql://a@b/%2f"} {
 		f.Add(seed)
 	}

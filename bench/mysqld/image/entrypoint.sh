@@ -1,5 +1,5 @@
 #!/bin/bash
-# Entrypoint of the MySQL image that testdb builds from Debian's packages when
+# Entrypoint of the MySQL image that Nearjob builds from Debian's packages when
 # no image can be pulled. It reads the variables of the official image that
 # Nearjob's tests use: MYSQL_ROOT_PASSWORD (or MYSQL_ALLOW_EMPTY_PASSWORD),
 # MYSQL_ROOT_HOST, MYSQL_DATABASE, MYSQL_USER and MYSQL_PASSWORD. It knows no

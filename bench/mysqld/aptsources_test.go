@@ -1,4 +1,4 @@
-package testdb
+package mysqld
 
 import (
 	"os"
@@ -99,7 +99,7 @@ func TestDebianMirrorsHidesPasswords(t *testing.T) {
 }
 
 func FuzzParseAptSources(f *testing.F) {
-	// go test ./testdata/testdb -fuzz FuzzParseAptSources -fuzztime 30s
+	// go test ./bench/mysqld -fuzz FuzzParseAptSources -fuzztime 30s
 	for _, name := range []string{
 		"testdata/apt-list/etc/apt/sources.list",
 		"testdata/apt-list/etc/apt/sources.list.d/tool.list",

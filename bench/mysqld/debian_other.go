@@ -1,6 +1,6 @@
 //go:build !linux
 
-package testdb
+package mysqld
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package testdb
+package mysqld
 
 import (
 	"bufio"
@@ -58,7 +58,7 @@ func buildImage(ctx context.Context, docker *client.Client, logf func(string, ..
 	if parent == "" {
 		parent = "/var/tmp"
 	}
-	dir, err := os.MkdirTemp(parent, "nearjob-testdb-")
+	dir, err := os.MkdirTemp(parent, "nearjob-mysqld-")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package testdb
+package mysqld
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func lockDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("no place for lock files: %w (set HOME)", err)
 	}
-	dir := filepath.Join(cache, "nearjob", "testdb")
+	dir := filepath.Join(cache, "nearjob", "mysqld")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("no place for lock files: %w", err)
 	}

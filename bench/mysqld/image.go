@@ -1,4 +1,4 @@
-package testdb
+package mysqld
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 
 	// labelRecipe holds the hash of what builtImage was made from, so that a
 	// change of the recipe replaces the image.
-	labelRecipe = "nearjob.testdb.recipe"
+	labelRecipe = "nearjob.mysqld.recipe"
 
 	// pullStall ends a pull that makes no progress. A slow pull may go on.
 	pullStall = 20 * time.Second
@@ -79,7 +79,7 @@ func ensureImage(ctx context.Context, docker *client.Client, locks string, logf 
 		}
 		if explicit {
 			return "", fmt.Errorf("image %s is not here and cannot be pulled: %w "+
-				"(pull it by hand, unset %s, or set %s to the address of a MySQL server)", image, err, EnvImage, EnvDSN)
+				"(pull it by hand, unset %s, or name a MySQL server that is there already)", image, err, EnvImage)
 		}
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -102,8 +102,8 @@ func ensureImage(ctx context.Context, docker *client.Client, locks string, logf 
 			return "", context.Cause(ctx)
 		}
 		return "", fmt.Errorf("no MySQL image: %s cannot be pulled and %s cannot be built: %w "+
-			"(docker pull or docker load an image and name it in %s, or set %s to the address of a MySQL server)",
-			defaultImage, builtImage, err, EnvImage, EnvDSN)
+			"(docker pull or docker load an image and name it in %s, or name a MySQL server that is there already)",
+			defaultImage, builtImage, err, EnvImage)
 	}
 	return builtImage, nil
 }

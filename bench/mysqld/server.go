@@ -1,8 +1,11 @@
-package testdb
+package mysqld
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,9 +28,9 @@ import (
 // Labels of our containers. A container is swept if it was started on this
 // host and no living process holds its lock.
 const (
-	labelRun  = "nearjob.testdb.run"
-	labelHost = "nearjob.testdb.host"
-	labelLock = "nearjob.testdb.lock"
+	labelRun  = "nearjob.mysqld.run"
+	labelHost = "nearjob.mysqld.host"
+	labelLock = "nearjob.mysqld.lock"
 )
 
 const (
@@ -37,7 +40,7 @@ const (
 	dialTimeout    = 2 * time.Second
 )
 
-// mysqldFlags suit tests on a small machine. What a crash may lose
+// mysqldFlags suit tests and measurements on a small machine. What a crash may lose
 // (innodb_flush_log_at_trx_commit, sync_binlog) is as in production.
 var mysqldFlags = []string{
 	"--innodb-buffer-pool-size=1G",
@@ -70,7 +73,7 @@ type Server struct {
 func Start(ctx context.Context, log io.Writer) (_ *Server, err error) {
 	logf := func(format string, args ...any) {
 		if log != nil {
-			fmt.Fprintf(log, "testdb: "+format+"\n", args...)
+			fmt.Fprintf(log, "mysqld: "+format+"\n", args...)
 		}
 	}
 	if err := disableRyuk(ctx); err != nil {
@@ -127,7 +130,7 @@ func Start(ctx context.Context, log io.Writer) (_ *Server, err error) {
 	}
 	s.ctr, err = testcontainers.Run(ctx, image,
 		testcontainers.WithLogger(quiet{}),
-		testcontainers.WithName("nearjob-testdb-"+s.run),
+		testcontainers.WithName("nearjob-mysqld-"+s.run),
 		testcontainers.WithLabels(map[string]string{
 			labelRun: s.run, labelHost: hostname, labelLock: s.lock.f.Name(),
 		}),
@@ -322,10 +325,31 @@ func overrideHost(sameHost bool) error {
 
 // dockerError says what to do about a Docker daemon that does not answer.
 func dockerError(err error) error {
-	return fmt.Errorf("no Docker: %w (start the Docker daemon, or set %s to the address of a MySQL server)", err, EnvDSN)
+	return fmt.Errorf("no Docker: %w (start the Docker daemon, or name a MySQL server that is there already)", err)
 }
 
 // quiet drops what testcontainers tells about each step.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
+
+// Ping reports whether the server of cfg answers and accepts the account,
+// and the version of the server.
+func Ping(ctx context.Context, cfg *mysql.Config) (version string, err error) {
+	cfg = cfg.Clone()
+	cfg.DBName = ""
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return "", err
+	}
+	db := sql.OpenDB(connector)
+	err = db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version)
+	return version, errors.Join(err, db.Close())
+}
+
+// randomHex returns 2n random hexadecimal digits.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails, by its documentation
+	return hex.EncodeToString(b)
+}
