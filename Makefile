@@ -12,11 +12,13 @@ BENCHTIME ?= 300ms
 BENCHCOUNT ?= 3
 
 # ./... leaves out what is below testdata, where the start of MySQL lives.
-PACKAGES := ./... ./testdata/testdb/...
+PACKAGES := ./... ./testdata/testdb/... ./testdata/withchrome
 RACE_PACKAGES := ./store/... ./api/... ./bench/...
 
 # Runs a command with a MySQL server, in Docker unless NEARJOB_TEST_MYSQL_DSN names one.
 WITHMYSQL := $(GO) run ./testdata/testdb/withmysql --
+# The same for a browser: see testdata/withchrome.
+WITHCHROME := $(GO) run ./testdata/withchrome --
 
 # Both are run at these versions, and are no dependencies of the module.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -35,8 +37,8 @@ build: ## build bin/nearjob
 	$(GO) build -o bin/nearjob ./cmd/nearjob
 
 .PHONY: test
-test: ## run all tests, with MySQL
-	$(WITHMYSQL) $(GO) test -timeout 14m $(PACKAGES)
+test: ## run all tests, with MySQL and a browser
+	$(WITHCHROME) $(WITHMYSQL) $(GO) test -timeout 14m $(PACKAGES)
 
 .PHONY: race
 race: ## run the packages that use goroutines under the race detector (needs a C compiler)
@@ -44,7 +46,7 @@ race: ## run the packages that use goroutines under the race detector (needs a C
 
 .PHONY: cover
 cover: ## run all tests, with MySQL, and print the coverage by function
-	$(WITHMYSQL) $(GO) test -timeout 14m -coverpkg=./... -coverprofile=coverage.out $(PACKAGES)
+	$(WITHCHROME) $(WITHMYSQL) $(GO) test -timeout 14m -coverpkg=./... -coverprofile=coverage.out $(PACKAGES)
 	$(GO) tool cover -func=coverage.out
 
 .PHONY: bench
