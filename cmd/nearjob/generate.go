@@ -104,7 +104,7 @@ func (c *generateCmd) write(ctx context.Context, cfg dataset.Config, s streams) 
 		defer func() { err = errors.Join(err, f.Close()) }()
 		w = f
 	}
-	bar := newProgress(s.err, "generate", int64(cfg.Rows), false)
+	bar := newProgress(s.err, "generate", int64(cfg.Rows), inRows)
 	defer bar.end()
 	return ingest.WriteCSV(w, counted(ctx, cfg.Jobs(), bar))
 }
@@ -132,7 +132,7 @@ const fillBatch = 5000
 
 // fill saves a data set, batch by batch.
 func fill(ctx context.Context, e store.Jobs, cfg dataset.Config, progressTo io.Writer) (store.Saved, error) {
-	bar := newProgress(progressTo, "generate", int64(cfg.Rows), false)
+	bar := newProgress(progressTo, "generate", int64(cfg.Rows), inRows)
 	defer bar.end()
 	var (
 		total store.Saved

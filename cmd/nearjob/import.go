@@ -76,7 +76,7 @@ func importFile(ctx context.Context, to ingest.Saver, name string, o ingest.Opti
 		}
 		src = f
 	}
-	bar := newProgress(s.err, name, size, true)
+	bar := newProgress(s.err, name, size, inBytes)
 	o.Progress = func(p ingest.Progress) { bar.to(p.Bytes) }
 	summary, err := ingest.Import(ctx, src, name, to, o)
 	bar.end()

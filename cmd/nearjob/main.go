@@ -17,9 +17,15 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/go-sql-driver/mysql"
+	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
 func main() {
+	// Both would fill the terminal with what a normal start looks like.
+	mysql.SetLogger(&mysql.NopLogger{})
+	tclog.SetDefault(tclog.NewNoopLogger())
+
 	// The first signal ends the work in an orderly way, the second one at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -41,7 +47,7 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Serve the HTTP API."`
 	Import   importCmd   `cmd:"" help:"Read jobs from GeoJSON or CSV files."`
 	Generate generateCmd `cmd:"" help:"Make a data set of jobs."`
-	Plans    plansCmd    `cmd:"" help:"Compare query plans."`
+	Plans    plansCmd    `cmd:"" help:"Explain and compare query plans on MySQL."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema to this version."`
 	Doctor   doctorCmd   `cmd:"" help:"Check that everything works, and say what to do where not."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
@@ -69,7 +75,7 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.DefaultEnvars("NEARJOB"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"shapes": shapeNames()},
+		kong.Vars{"shapes": shapeNames(), "experiments": experimentNames()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
 	)

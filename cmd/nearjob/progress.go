@@ -25,7 +25,16 @@ type progress struct {
 
 const plainInterval = 5 * time.Second
 
-func newProgress(w io.Writer, label string, total int64, bytes bool) *progress {
+// unit is what is counted.
+type unit string
+
+const (
+	inRows  unit = "rows"
+	inSteps unit = "steps"
+	inBytes unit = "bytes"
+)
+
+func newProgress(w io.Writer, label string, total int64, of unit) *progress {
 	p := &progress{w: w, label: label, total: total, start: time.Now()}
 	p.next = p.start.Add(plainInterval)
 	f, ok := w.(*os.File)
@@ -44,10 +53,11 @@ func newProgress(w io.Writer, label string, total int64, bytes bool) *progress {
 		progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	}
-	if bytes {
+	switch of {
+	case inBytes:
 		opts = append(opts, progressbar.OptionShowBytes(true))
-	} else {
-		opts = append(opts, progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"))
+	case inRows:
+		opts = append(opts, progressbar.OptionShowIts(), progressbar.OptionSetItsString(string(of)))
 	}
 	p.bar = progressbar.NewOptions64(most, opts...)
 	return p
@@ -70,6 +80,17 @@ func (p *progress) to(n int64) {
 			fmt.Fprintf(p.w, "%s: %d so far\n", p.label, n)
 		}
 	}
+}
+
+// step says that so many of all steps are done, and what comes now.
+func (p *progress) step(done, total int, what string) {
+	p.total = int64(total)
+	p.label = what
+	if p.bar != nil {
+		p.bar.ChangeMax64(p.total)
+		p.bar.Describe(what)
+	}
+	p.to(int64(done))
 }
 
 // end takes the bar off the screen.

@@ -34,6 +34,7 @@ var walls = []wall{
 	{"geo", []string{module + "/store", module + "/api", module + "/bench"}, "imports go cmd -> api, bench -> store/* -> store -> geo"},
 	{"api", []string{module + "/bench"}, "the API does not measure"},
 	{"bench", []string{module + "/api"}, "imports go cmd -> api, bench -> store/* -> store -> geo"},
+	{"bench/report", append([]string{module + "/store/mysql", module + "/bench/lab"}, databases...), "who shows results needs no database"},
 	{"bench/result", append([]string{module + "/store/mysql", module + "/bench/lab"}, databases...), "who shows results needs no database"},
 	{"", []string{module + "/cmd"}, "nothing imports a command"},
 	{"", []string{module + "/store/storetest", module + "/testdata"}, "production code is free of tests"},
