@@ -77,7 +77,7 @@ func (l *laboratory) server(ctx context.Context, s streams) (_ *scratch.Server, 
 	if err != nil {
 		return nil, false, nil, fmt.Errorf("%w; --db names one", err)
 	}
-	stop = func() error {
+	remove := func() error {
 		// The context may be what ended the work.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), containerStop)
 		defer cancel()
@@ -85,9 +85,9 @@ func (l *laboratory) server(ctx context.Context, s streams) (_ *scratch.Server, 
 	}
 	srv, err := scratch.Open(ctx, ctr.URL(""))
 	if err != nil {
-		return nil, false, nil, errors.Join(err, stop())
+		return nil, false, nil, errors.Join(err, remove())
 	}
-	return srv, true, func() error { return errors.Join(srv.Close(), stop()) }, nil
+	return srv, true, func() error { return errors.Join(srv.Close(), remove()) }, nil
 }
 
 // containerStop bounds the removal of a container.
