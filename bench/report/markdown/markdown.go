@@ -191,7 +191,7 @@ func (d *doc) verdict(v verdict.Verdict) {
 		rows = append(rows, []string{text(s.Set), use, dash(texts(s.Equal)), holds})
 	}
 	d.grid([]string{"set", "use", "as good within the noise", "holds to"}, rows)
-	d.p("Holds: within %d times the best strategy's time, and within %d ms.", verdict.Factor, verdict.BudgetMS)
+	d.p("Holds: within %d times the best strategy's time or %d ms of it, and within %d ms.", verdict.Factor, verdict.NegligibleMS, verdict.BudgetMS)
 }
 
 func evidence(keys []string) string {

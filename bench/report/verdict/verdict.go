@@ -29,7 +29,8 @@
 // # What holds means
 //
 // A strategy holds at a size and radius where its time is within Factor of the best
-// strategy's, or equal to it within the noise, and within Budget. What was not
+// strategy's, or within NegligibleMS of it, or equal to it within the noise, and within
+// BudgetMS. What was not
 // measured is not said: a strategy that holds everywhere holds "at least" to the
 // largest size and radius.
 //
@@ -59,6 +60,10 @@ const (
 
 	// Factor is how many times slower than the best a strategy may be.
 	Factor = 2
+
+	// NegligibleMS is how far behind the best a strategy may be whatever the factor:
+	// a tenth of BudgetMS, which nobody waiting for a page can tell.
+	NegligibleMS = BudgetMS / 10
 
 	// minGain is the smallest gain that is worth a sentence: less than that is not
 	// worth a change, even where it is no noise.
@@ -419,8 +424,7 @@ func holds(groups []*group, strategy string) (rows int, radius float64, failed *
 			return false
 		}
 		best := g.best()
-		return c.Free.Time.Median <= BudgetMS &&
-			(c.Free.Time.Median <= Factor*best.Free.Time.Median || digest.Compare(c.Free.Time, best.Free.Time) <= 0)
+		return c.Free.Time.Median <= BudgetMS && !behind(c.Free.Time, best.Free.Time)
 	}
 	// All radii at as many sizes as possible; where not even the smallest size has
 	// all, as many radii as possible of that size.
@@ -455,6 +459,11 @@ func holds(groups []*group, strategy string) (rows int, radius float64, failed *
 	return rows, widest, nil
 }
 
+// behind reports whether a time is too far behind the best.
+func behind(t, best result.Timing) bool {
+	return t.Median > Factor*best.Median && t.Median-best.Median > NegligibleMS && digest.Compare(t, best) > 0
+}
+
 func largestRadius(groups []*group, rows int) float64 {
 	widest := 0.0
 	for _, g := range groups {
@@ -476,8 +485,8 @@ func (j *judge) why(g *group, strategy string) string {
 	if ms := c.Free.Time.Median; ms > BudgetMS {
 		parts = append(parts, fmt.Sprintf("takes %s, over the budget of %d ms", plan.Milliseconds(ms), BudgetMS))
 	}
-	if ratio := c.Free.Time.Median / best.Free.Time.Median; ratio > Factor && digest.Compare(c.Free.Time, best.Free.Time) > 0 {
-		parts = append(parts, fmt.Sprintf("is %s times slower than %s (%s against %s)", plan.Figure(ratio), best.Strategy,
+	if behind(c.Free.Time, best.Free.Time) {
+		parts = append(parts, fmt.Sprintf("is %s times slower than %s (%s against %s)", plan.Figure(c.Free.Time.Median/best.Free.Time.Median), best.Strategy,
 			plan.Milliseconds(c.Free.Time.Median), plan.Milliseconds(best.Free.Time.Median)))
 	}
 	return fmt.Sprintf("at %s it %s", g.where(), strings.Join(parts, ", and "))

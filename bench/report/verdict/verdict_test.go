@@ -155,12 +155,17 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			name: "more than twice the best at a smaller size",
-			run:  run(at("a", 1000, 500, all(90, 90, times{"s2": 2.5, "bbox": 1})), at("a", 9000, 500, all(90, 90, times{"s2": 3, "bbox": 9}))),
+			run:  run(at("a", 1000, 500, all(90, 90, times{"s2": 25, "bbox": 10})), at("a", 9000, 500, all(90, 90, times{"s2": 30, "bbox": 90}))),
 			sets: []string{"a s2"},
 			has: []point{
-				{verdict.Holds, "s2 holds nowhere: at 1,000 rows and 500 m it is 2.5 times slower than bbox (2.5 ms against 1 ms)"},
+				{verdict.Holds, "s2 holds nowhere: at 1,000 rows and 500 m it is 2.5 times slower than bbox (25 ms against 10 ms)"},
 				{verdict.Change, "bbox is faster than s2 at 1,000 rows and 500 m, by 2.5 times. If your searches are mostly like that, use bbox"},
 			},
+		},
+		{
+			name: "a negligible time behind the best holds",
+			run:  run(at("a", 1000, 500, all(90, 90, times{"s2": 2.5, "bbox": 1})), at("a", 9000, 500, all(90, 90, times{"s2": 3, "bbox": 9}))),
+			has:  []point{{verdict.Holds, "s2 holds to at least 9,000 rows and 500 m"}},
 		},
 		{
 			name: "twice the best holds",
