@@ -221,7 +221,7 @@ func (d *doc) settings() {
 		state = "warm: every measured query ran before"
 	}
 	rows := [][]string{
-		{"server", text(s.Server)}, {"runs", where}, {"laboratory", text(s.Machine)}, {"cache", state},
+		{"server", "MySQL " + text(s.Server)}, {"runs", where}, {"laboratory", text(s.Machine)}, {"cache", state},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
 		rows = append(rows, []string{cell(name), cell(s.Variables[name])})
