@@ -516,17 +516,17 @@ func (j *judge) ownTable() string {
 // headline judges all sets together and says what to use. own is what was said of
 // the user's table, which comes first.
 func (j *judge) headline(own string, sets []SetVerdict, largest [][]*group) string {
-	text := j.overall(sets, largest)
 	switch {
 	case own == "":
-		return text
+		return j.overall("For this data", sets, largest)
 	case len(sets) == 0:
 		return own
 	}
-	return own + " " + text
+	// The same rows were searched in Nearjob's tables too.
+	return own + " " + j.overall("In Nearjob's own tables", sets, largest)
 }
 
-func (j *judge) overall(sets []SetVerdict, largest [][]*group) string {
+func (j *judge) overall(where string, sets []SetVerdict, largest [][]*group) string {
 	var all []*group
 	var named []SetVerdict
 	for i, s := range sets {
@@ -562,7 +562,7 @@ func (j *judge) overall(sets []SetVerdict, largest [][]*group) string {
 			other = append(other, fmt.Sprintf("%s for %s", s.Use, s.Set))
 		}
 	}
-	text := "For this data, use " + ch.use
+	text := where + ", use " + ch.use
 	if len(other) == 0 {
 		switch {
 		case len(named) == 1 && worst == 1:

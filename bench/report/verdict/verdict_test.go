@@ -317,7 +317,7 @@ func TestJudge(t *testing.T) {
 			name: "the user's table gains little", run: with(run(grid("a", all(9, 8, times{"s2": 1}))), func(r *result.Run) {
 				r.Table = &result.Table{Name: "t", Advice: []result.Advice{{Strategy: "s2", Gain: 1.1, RadiusM: 500, Needs: "Cells must be computed."}}}
 			}),
-			headline: "For t, use s2: it gains little: 1.1 times as fast as the search of today at 500 m. For this data, use s2",
+			headline: "For t, use s2: it gains little: 1.1 times as fast as the search of today at 500 m. In Nearjob's own tables, use s2",
 			has:      []point{{verdict.Use, "Cells must be computed."}},
 		},
 		{
