@@ -165,13 +165,17 @@ type Jobs interface {
 
 	// Save writes jobs in one transaction: all or none. A job whose
 	// (Source, SourceID) is already stored updates that record, which keeps its
-	// id and its state; otherwise it is added under its own ID and State. The
-	// jobs must be normalized; where one pair comes twice, the last one counts.
+	// id, its state and its requester, and whose version grows if anything else
+	// differs; otherwise it is added under its own ID, State, Requester and Version.
+	// The jobs must be normalized; where one pair comes twice, the last one counts.
+	// It is for imports: it leaves no event, and tells nobody.
 	// It returns ErrDuplicate when an ID is taken by another job.
 	Save(ctx context.Context, jobs []Job) (Saved, error)
 
 	// Move takes a job from one state to another, and into or out of the search
-	// table, in one transaction. It returns ErrNotFound or a *StateError.
+	// table, in one transaction. It returns ErrNotFound or a *StateError. It is for
+	// imported jobs and laboratories and knows no applications: what becomes of a job
+	// that was posted here is up to [Matching].
 	Move(ctx context.Context, id ID, from, to State) error
 
 	// Count returns the number of jobs of every state together.

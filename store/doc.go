@@ -10,5 +10,10 @@
 // computed by package geo, hits are ordered by distance and then id (or newest
 // first), and a page goes on exactly after the last row of the page before.
 //
+// Matching a job with a worker is a table of transitions ([Transition], with the
+// diagrams), which [Decide] looks up and the engines carry out as a [Market]: each
+// in one transaction with the job's place in the search tables, its history and the
+// messages for those who are to be told.
+//
 // Times are kept to the millisecond in UTC, amounts of money in hundredths.
 package store

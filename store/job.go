@@ -14,17 +14,22 @@ import (
 // State is where a job stands in its life. Only open jobs are found by a search.
 type State string
 
-// The states that matter to the search. A job is open from its posting until one
-// of the others.
+// The states of a job, see lifecycle.go for what leads from one to another. A job
+// is open from its posting, and whenever a match has fallen through.
 const (
-	Open      State = "open"
-	Matched   State = "matched"   // a worker was accepted
-	Cancelled State = "cancelled" // by the requester
-	Expired   State = "expired"   // nobody came in time
+	Open           State = "open"
+	Matched        State = "matched"         // a worker was accepted
+	InProgress     State = "in_progress"     // the worker has started
+	FinishReported State = "finish_reported" // the worker says that it is done
+	Completed      State = "completed"       // the requester says so too
+	Cancelled      State = "cancelled"       // by the requester
+	Expired        State = "expired"         // nobody came in time
 )
 
 // States lists every state.
-func States() []State { return []State{Open, Matched, Cancelled, Expired} }
+func States() []State {
+	return []State{Open, Matched, InProgress, FinishReported, Completed, Cancelled, Expired}
+}
 
 // Limits of a job's texts, in characters.
 const (
@@ -60,6 +65,9 @@ type Job struct {
 	State   State
 	Posted  time.Time
 	Expires time.Time // zero: never
+
+	Requester UserID // who posted it here; "" for an imported job
+	Version   int64  // grows with every change of the job; 0: imported, and not changed since
 }
 
 // Pay is what a job pays. The zero Pay is not stated, and passes no filter that
@@ -150,6 +158,12 @@ func (j *Job) Normalize() error {
 	}
 	if j.State == "" {
 		j.State = Open
+	}
+	if j.Requester != "" {
+		j.Requester.check(&f, "requester")
+	}
+	if j.Version < 0 {
+		f.add("version", "%d is negative", j.Version)
 	}
 	j.Posted = j.Posted.UTC().Truncate(time.Millisecond)
 	if !storable(j.Posted) {

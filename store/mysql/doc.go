@@ -22,6 +22,22 @@
 // the server, over a connection of its own. The same ends writes, which MySQL has
 // no limit for; waits for locks end by innodb_lock_wait_timeout.
 //
+// # How it matches
+//
+// A transition locks the row of its job first (SELECT ... FOR UPDATE), so that all
+// that happens to a job happens one after the other, on any number of nodes, and
+// reads and writes the rest behind that lock. The UPDATEs ask for the state and
+// version once more, and unique keys refuse a second worker who holds a job, a
+// second application of a worker, a fork of a job's history, and a second message
+// of one event to one user.
+//
+// What loses a deadlock (1213) or waits too long for a lock (1205) is tried again as
+// a whole, see transition in transact.go. So is what breaks off at its COMMIT, whose
+// outcome is unknown: the next attempt waits for the job's lock, behind which the
+// attempt before has ended, and looks whether its event is there.
+//
+// Nodes share the outbox by SKIP LOCKED and by leases.
+//
 // # Known limits
 //
 //   - MySQL 8.0.19 or newer; developed on 9.7. MariaDB has no SRID attribute and
@@ -35,5 +51,6 @@
 //     most of the time of an import, and cannot be had otherwise with a column
 //     whose SRID says what it holds.
 //   - A statement that was sent when the connection broke is not repeated: a Save
-//     that returns ErrBusy may have been committed. Saving again does no harm.
+//     that returns ErrBusy may have been committed. Saving again does no harm. (The
+//     transitions of the lifecycle find out.)
 package mysql

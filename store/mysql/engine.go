@@ -43,6 +43,13 @@ type Options struct {
 	// The KILL that follows a cancelled statement takes one more for a moment.
 	MaxConns int
 
+	// IDs makes the ids of applications and events; nil: one of a random node.
+	IDs *store.IDs
+
+	// OnRetry is told of each transition that is tried again, and why: for a
+	// metric. It is called from many goroutines. nil: nobody is told.
+	OnRetry func(action string, err error)
+
 	Logger *slog.Logger // nil: nothing is logged
 }
 
@@ -52,6 +59,8 @@ type Engine struct {
 	cfg     *mysql.Config // without session variables
 	timeout time.Duration
 	log     *slog.Logger
+	ids     *store.IDs
+	onRetry func(action string, err error)
 }
 
 var _ store.Engine = (*Engine)(nil)
@@ -78,6 +87,14 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.IDs == nil {
+		if o.IDs, err = store.NewIDs(time.Now, -1); err != nil {
+			return nil, err
+		}
+	}
+	if o.OnRetry == nil {
+		o.OnRetry = func(string, error) {}
+	}
 	cfg.ConnectionAttributes = "program_name:nearjob"
 	// One round trip a statement instead of two, and no statements to keep on
 	// the server. Escaping is the driver's, for utf8mb4 only.
@@ -86,7 +103,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	cfg.ClientFoundRows = true
 	cfg.Logger = driverLog{o.Logger}
 
-	e := &Engine{cfg: cfg, timeout: o.Timeout, log: o.Logger}
+	e := &Engine{cfg: cfg, timeout: o.Timeout, log: o.Logger, ids: o.IDs, onRetry: o.OnRetry}
 	db, err := e.pool(e.sessionVariables())
 	if err != nil {
 		return nil, err

@@ -58,10 +58,12 @@ type record struct {
 	State       store.State     `db:"state"`
 	Posted      int64           `db:"posted"`
 	Expires     int64           `db:"expires"`
+	Requester   store.UserID    `db:"requester"`
+	Version     int64           `db:"version"`
 }
 
 // jobColumns are the columns of table job in the order of jobArgs.
-const jobColumns = "id, source, source_id, title, description, url, category, employer, pay, currency, pay_per, lat, lng, remote, state, posted, expires"
+const jobColumns = "id, source, source_id, title, description, url, category, employer, pay, currency, pay_per, lat, lng, remote, state, posted, expires, requester, version"
 
 func (r *record) job() store.Job {
 	return store.Job{
@@ -70,6 +72,7 @@ func (r *record) job() store.Job {
 		Pay: store.Pay{Amount: r.Pay, Currency: r.Currency, Per: r.PayPer},
 		At:  geo.LatLng{Lat: r.Lat.Float64, Lng: r.Lng.Float64}, Remote: r.Remote,
 		State: r.State, Posted: store.Time(r.Posted), Expires: store.ExpiryTime(r.Expires),
+		Requester: r.Requester, Version: r.Version,
 	}
 }
 
@@ -80,7 +83,7 @@ func jobArgs(j *store.Job) []any {
 	}
 	return []any{int64(j.ID), j.Source, j.SourceID, j.Title, j.Description, j.URL, j.Category, j.Employer,
 		j.Pay.Amount, j.Pay.Currency, j.Pay.Per, lat, lng, j.Remote, string(j.State),
-		store.Millis(j.Posted), store.ExpiryMillis(j.Expires)}
+		store.Millis(j.Posted), store.ExpiryMillis(j.Expires), string(j.Requester), j.Version}
 }
 
 // Jobs implements [store.Jobs]. A page of a search waits for it, so it reads as
@@ -140,6 +143,7 @@ func scanJob(row []driver.Value) (store.Job, error) {
 	j.Remote = integer() != 0
 	j.State = store.State(text())
 	j.Posted, j.Expires = store.Time(integer()), store.ExpiryTime(integer())
+	j.Requester, j.Version = store.UserID(text()), integer()
 	if !good {
 		return store.Job{}, fmt.Errorf("mysql: a row is not of the types %s", jobColumns)
 	}
@@ -277,7 +281,12 @@ func (e *Engine) save(ctx context.Context, tx *sqlx.Tx, batch []store.Job) (stor
 		return store.Saved{}, err
 	}
 	// Only rows that lockStored has locked are updated, by id and name together.
-	err = e.insertJobs(ctx, tx, updated, " AS new ON DUPLICATE KEY UPDATE title = new.title, description = new.description,"+
+	err = e.insertJobs(ctx, tx, updated, " AS new ON DUPLICATE KEY UPDATE"+
+		// Assignments go from left to right, so this one sees the record as it was.
+		" version = job.version + (NOT (job.title = new.title AND job.description = new.description AND job.url = new.url"+
+		" AND job.category = new.category AND job.employer = new.employer AND job.pay = new.pay AND job.currency = new.currency"+
+		" AND job.pay_per = new.pay_per AND job.lat <=> new.lat AND job.lng <=> new.lng AND job.remote = new.remote"+
+		" AND job.posted = new.posted AND job.expires = new.expires)), title = new.title, description = new.description,"+
 		" url = new.url, category = new.category, employer = new.employer, pay = new.pay, currency = new.currency,"+
 		" pay_per = new.pay_per, lat = new.lat, lng = new.lng, remote = new.remote, posted = new.posted, expires = new.expires")
 	if err != nil {
@@ -441,7 +450,8 @@ func (b *inserter) flush(ctx context.Context) error {
 // Move implements [store.Jobs].
 func (e *Engine) Move(ctx context.Context, id store.ID, from, to store.State) error {
 	return e.transact(ctx, func(tx *sqlx.Tx) error {
-		moved, err := e.exec(ctx, tx, "UPDATE job SET state = ? WHERE id = ? AND state = ?", string(to), int64(id), string(from))
+		moved, err := e.exec(ctx, tx, "UPDATE job SET version = version + (state <> ?), state = ? WHERE id = ? AND state = ?",
+			string(to), string(to), int64(id), string(from))
 		if err != nil {
 			return err
 		}

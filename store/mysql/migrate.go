@@ -23,8 +23,8 @@ const versionTable = goose.DefaultTablename
 const migrationLockWait = 600
 
 // Migrate implements [store.Admin]. Nodes that start at once wait for the
-// first; then they find nothing left to do. Each migration is one statement
-// that may run again, since MySQL cannot roll back a change of the schema.
+// first; then they find nothing left to do. Each migration makes one change
+// and may run again, since MySQL cannot roll back a change of the schema.
 func (e *Engine) Migrate(ctx context.Context) error {
 	return e.migrate(ctx, func(p *goose.Provider) error {
 		_, err := p.Up(ctx)

@@ -14,6 +14,7 @@ import (
 type conn struct {
 	*sqlite3.Conn
 	prepared map[string]*sqlite3.Stmt
+	told     func(sql string) // of each statement that run executes; nil: nobody
 }
 
 // maxPrepared bounds the prepared statements of a connection: texts differ by
@@ -70,6 +71,8 @@ func (c *conn) prepare(sql string, args ...any) (*sqlite3.Stmt, error) {
 			err = s.BindFloat(i+1, a)
 		case string:
 			err = s.BindText(i+1, a)
+		case []byte:
+			err = s.BindBlob(i+1, a)
 		case nil:
 			err = s.BindNull(i + 1)
 		default:
@@ -94,6 +97,9 @@ func (c *conn) forget() {
 
 // run executes a statement and hands its rows to row, which may be nil.
 func (c *conn) run(row func(*sqlite3.Stmt) error, sql string, args ...any) error {
+	if c.told != nil {
+		c.told(sql)
+	}
 	s, err := c.prepare(sql, args...)
 	if err != nil {
 		return err

@@ -20,6 +20,12 @@
 // process wrote first. The search tables follow job in the same transaction by
 // code, not by triggers: SQL cannot compute the cell numbers.
 //
+// A transition of the lifecycle is one such transaction, and so is a claim of
+// messages: nothing can come between what it reads and what it writes. The
+// database refuses by its own indexes a second worker who holds a job, a second
+// application of a worker, a fork of a job's history, and a second message of one
+// event to one user.
+//
 // The file is in WAL mode with synchronous=FULL: what was acknowledged survives
 // the end of the process and the loss of power.
 //

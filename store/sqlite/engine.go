@@ -32,6 +32,13 @@ type Options struct {
 	// processors, at least 4. Each keeps a page cache of up to 32 MiB.
 	MaxReaders int
 
+	// IDs makes the ids of applications and events. nil: one of a random node.
+	IDs *store.IDs
+
+	// OnWrite is told of each statement of the writing connection before it runs: for
+	// a trace or a count. It must be quick and not use the engine. nil: nobody is told.
+	OnWrite func(sql string)
+
 	// Logger gets a line for each migration. nil: none.
 	Logger *slog.Logger
 }
@@ -41,6 +48,7 @@ type Engine struct {
 	path    string
 	timeout time.Duration
 	log     *slog.Logger
+	ids     *store.IDs
 
 	writer chan *conn // the one writing connection, when it is free
 	idle   chan *conn // reading connections that are free; nil stands for one not yet opened
@@ -77,6 +85,11 @@ func Open(ctx context.Context, name string, o Options) (*Engine, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.IDs == nil {
+		if o.IDs, err = store.NewIDs(time.Now, -1); err != nil {
+			return nil, err
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -87,8 +100,9 @@ func Open(ctx context.Context, name string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, explainOpen(path, err)
 	}
+	w.told = o.OnWrite
 	e := &Engine{
-		path: path, timeout: o.Timeout, log: o.Logger,
+		path: path, timeout: o.Timeout, log: o.Logger, ids: o.IDs,
 		writer: make(chan *conn, 1), idle: make(chan *conn, o.MaxReaders), closing: make(chan struct{}),
 	}
 	e.writer <- w

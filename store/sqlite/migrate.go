@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 // schemaVersion is the number of the last file in migrations.
-const schemaVersion = 1
+const schemaVersion = 3
 
 // migrateWait is how long to wait for another process that migrates.
 const migrateWait = 2 * time.Minute

@@ -14,7 +14,7 @@ import (
 )
 
 const jobColumns = `id, source, source_id, title, description, url, category, employer,
-	pay, currency, pay_per, lat, lng, state, posted, expires`
+	pay, currency, pay_per, lat, lng, state, posted, expires, requester, version`
 
 // jobArgs are the values of jobColumns.
 func jobArgs(j *store.Job) []any {
@@ -25,6 +25,7 @@ func jobArgs(j *store.Job) []any {
 	return []any{
 		int64(j.ID), j.Source, j.SourceID, j.Title, j.Description, j.URL, j.Category, j.Employer,
 		j.Pay.Amount, j.Pay.Currency, j.Pay.Per, lat, lng, string(j.State), store.Millis(j.Posted), store.ExpiryMillis(j.Expires),
+		string(j.Requester), j.Version,
 	}
 }
 
@@ -36,6 +37,7 @@ func scanJob(s *sqlite3.Stmt) store.Job {
 		Category: s.ColumnText(6), Employer: s.ColumnText(7),
 		Pay:   store.Pay{Amount: s.ColumnInt64(8), Currency: s.ColumnText(9), Per: s.ColumnText(10)},
 		State: store.State(s.ColumnText(13)), Posted: store.Time(s.ColumnInt64(14)), Expires: store.ExpiryTime(s.ColumnInt64(15)),
+		Requester: store.UserID(s.ColumnText(16)), Version: s.ColumnInt64(17),
 	}
 	if s.ColumnType(11) == sqlite3.NULL {
 		j.Remote = true
@@ -155,26 +157,37 @@ func (c *conn) save(r *row) (added bool, err error) {
 		return false, err
 	}
 	if old == nil {
-		err := c.run(nil, "INSERT INTO job ("+jobColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", jobArgs(&r.job)...)
-		if err != nil {
-			return false, fmt.Errorf("job %s: %w", r.job.ID, err)
-		}
-		return true, c.show(r)
+		return true, c.add(r)
 	}
-	r.job.ID, r.job.State = old.ID, old.State
+	r.job.ID, r.job.State, r.job.Requester, r.job.Version = old.ID, old.State, old.Requester, old.Version
 	if r.job == *old {
 		return false, nil
 	}
+	r.job.Version++
+	return false, c.change(old, r)
+}
+
+// add writes a new job.
+func (c *conn) add(r *row) error {
+	err := c.run(nil, "INSERT INTO job ("+jobColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", jobArgs(&r.job)...)
+	if err != nil {
+		return fmt.Errorf("job %s: %w", r.job.ID, err)
+	}
+	return c.show(r)
+}
+
+// change writes a job in place of what is stored of it.
+func (c *conn) change(old *store.Job, r *row) error {
 	args := jobArgs(&r.job)
 	if err := c.run(nil, `UPDATE job SET title = ?, description = ?, url = ?, category = ?, employer = ?, pay = ?,
-		currency = ?, pay_per = ?, lat = ?, lng = ?, state = ?, posted = ?, expires = ? WHERE id = ?`,
+		currency = ?, pay_per = ?, lat = ?, lng = ?, state = ?, posted = ?, expires = ?, requester = ?, version = ? WHERE id = ?`,
 		append(args[3:], args[0])...); err != nil {
-		return false, err
+		return err
 	}
 	if err := c.hide(old); err != nil {
-		return false, err
+		return err
 	}
-	return false, c.show(r)
+	return c.show(r)
 }
 
 // show puts an open job into the search tables.
@@ -227,10 +240,13 @@ func (e *Engine) Move(ctx context.Context, id store.ID, from, to store.State) er
 		if old.State != from {
 			return &store.StateError{ID: id, Is: old.State, Want: from}
 		}
+		if from == to {
+			return nil
+		}
 		if err := c.hide(old); err != nil {
 			return err
 		}
-		if err := c.run(nil, "UPDATE job SET state = ? WHERE id = ?", string(to), int64(id)); err != nil {
+		if err := c.run(nil, "UPDATE job SET state = ?, version = version + 1 WHERE id = ?", string(to), int64(id)); err != nil {
 			return err
 		}
 		r := newRow(*old)

@@ -67,6 +67,7 @@ func TestSaveUpdatesByPair(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	a2.ID, a2.State, b2.ID, b2.State = 1, store.Open, 2, store.Matched
+	a2.Version, b2.Version = 1, 2 // b was moved before
 	if got := load(t, e, 1, 2, 3, 501, 502); !reflect.DeepEqual(got, []store.Job{a2, b2, c2}) {
 		t.Errorf("got %+v", got)
 	}
@@ -79,7 +80,11 @@ func TestSaveUpdatesByPair(t *testing.T) {
 		func(j *store.Job) { j.At.Lng = 7 }, func(j *store.Job) { j.Remote, j.At = true, geo.LatLng{} },
 		func(j *store.Job) { j.Remote, j.At = false, geo.LatLng{Lat: 3} }, func(*store.Job) {},
 	} {
+		was := a2
 		change(&a2)
+		if a2 != was {
+			a2.Version++
+		}
 		if s := save(t, e, a2); s != (store.Saved{Updated: 1}) {
 			t.Errorf("change %d: %+v", i, s)
 		}

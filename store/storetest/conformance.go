@@ -44,6 +44,7 @@ func Conformance(t *testing.T, open func(t *testing.T) store.Engine) {
 	sub("Jobs", testJobs)
 	sub("Move", testMove)
 	sub("MoveOnce", testMoveOnce)
+	sub("Version", testVersion)
 	sub("Cancelled", testCancelled)
 	sub("Concurrent", testConcurrent)
 	sub("Access", testAccess)
@@ -190,8 +191,11 @@ func checkRecords(t *testing.T, e store.Engine, want ...store.Job) {
 }
 
 // sameJob compares to the last bit; times also by their location, which is UTC.
+// The version is left to testVersion.
 func sameJob(a, b *store.Job) bool {
-	return *a == *b &&
+	c := *a
+	c.Version = b.Version
+	return c == *b &&
 		math.Float64bits(a.At.Lat) == math.Float64bits(b.At.Lat) &&
 		math.Float64bits(a.At.Lng) == math.Float64bits(b.At.Lng)
 }
@@ -539,6 +543,54 @@ func testMove(t *testing.T, e store.Engine) {
 	}
 	got := read(t, e, store.Access{Index: store.NoIndex, Match: store.Match{OpenAt: store.Millis(clock)}})
 	sameIDs(t, "unexpired jobs", idsOf(got), []store.ID{1})
+}
+
+// testVersion holds that a job's version grows with each change of it, and with
+// nothing else.
+func testVersion(t *testing.T, e store.Engine) {
+	placed, remote, given := aJob(1), remoteJob(2), aJob(3)
+	given.Requester, given.Version = "kim", 7
+	jobs := []store.Job{placed, remote, given}
+	save(t, e, store.Saved{Added: 3}, jobs...)
+	check := func(what string, want ...int64) {
+		t.Helper()
+		got := records(t, e, 1, 2, 3)
+		for i, v := range want {
+			if g := got[store.ID(i+1)].Version; g != v {
+				t.Errorf("%s: job %d is at version %d, want %d", what, i+1, g, v)
+			}
+		}
+	}
+	check("added", 0, 0, 7)
+	save(t, e, store.Saved{Updated: 3}, jobs...)
+	check("saved as it is", 0, 0, 7)
+	n := int64(0)
+	for _, change := range []func(*store.Job){
+		func(j *store.Job) { j.Title = "Walk a cat" }, func(j *store.Job) { j.Description = "" }, func(j *store.Job) { j.URL = "" },
+		func(j *store.Job) { j.Category = "cats" }, func(j *store.Job) { j.Employer = "Kim" }, func(j *store.Job) { j.Pay.Amount = 7 },
+		func(j *store.Job) { j.Pay.Currency = "USD" }, func(j *store.Job) { j.Pay.Per = "day" },
+		func(j *store.Job) { j.Posted = clock }, func(j *store.Job) { j.Expires = time.Time{} },
+	} {
+		n++
+		for i := range jobs {
+			change(&jobs[i])
+		}
+		save(t, e, store.Saved{Updated: 3}, jobs...)
+		check("changed", n, n, 7+n)
+	}
+	jobs[0].At.Lat, jobs[2].At.Lng = 1, 1
+	jobs[1].Remote, jobs[1].At = false, geo.LatLng{}
+	save(t, e, store.Saved{Updated: 3}, jobs...)
+	check("another place", n+1, n+1, n+8)
+	if g := records(t, e, 3)[3]; g.Requester != "kim" {
+		t.Errorf("the requester is %q, want kim", g.Requester)
+	}
+	for _, to := range []store.State{store.Open, store.Matched} {
+		if err := e.Move(t.Context(), 1, store.Open, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("moved once", n+2)
 }
 
 func testMoveOnce(t *testing.T, e store.Engine) {

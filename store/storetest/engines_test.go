@@ -69,6 +69,37 @@ func TestSQLiteNodes(t *testing.T) { storetest.Nodes(t, nodes(t, sqliteFile)) }
 
 func TestMySQLNodes(t *testing.T) { storetest.Nodes(t, nodes(t, mysqlSchema)) }
 
+func TestSQLiteMarket(t *testing.T) { storetest.Market(t, venue(sqliteFile)) }
+
+func TestMySQLMarket(t *testing.T) {
+	testdb.MySQL(t) // as in TestMySQL
+	storetest.Market(t, venue(mysqlSchema))
+}
+
+func TestSQLiteMarketNodes(t *testing.T) {
+	storetest.MarketNodes(t, venues(t, nodes(t, sqliteFile)...))
+}
+
+func TestMySQLMarketNodes(t *testing.T) {
+	storetest.MarketNodes(t, venues(t, nodes(t, mysqlSchema)...))
+}
+
+// venue is fresh for the matching.
+func venue(db database) func(t *testing.T) storetest.Venue {
+	return func(t *testing.T) storetest.Venue { return venues(t, db(t)(t))[0] }
+}
+
+func venues(t *testing.T, engines ...store.Engine) (all []storetest.Venue) {
+	for _, e := range engines {
+		v, ok := e.(storetest.Venue)
+		if !ok {
+			t.Fatalf("the engine %s does no matching", e.Name())
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
 func nodes(t *testing.T, db database) (all []store.Engine) {
 	open := db(t)
 	for range 4 {

@@ -112,7 +112,11 @@ func (m *memory) Save(ctx context.Context, jobs []store.Job) (saved store.Saved,
 	}
 	for name, j := range last {
 		if id, known := m.names[name]; known {
-			j.ID, j.State = id, m.jobs[id].State
+			old := m.jobs[id]
+			j.ID, j.State, j.Requester, j.Version = id, old.State, old.Requester, old.Version
+			if j != old {
+				j.Version++
+			}
 			saved.Updated++
 		} else {
 			saved.Added++
@@ -156,6 +160,9 @@ func (m *memory) Move(ctx context.Context, id store.ID, from, to store.State) er
 		return fmt.Errorf("job %s: %w", id, store.ErrNotFound)
 	case j.State != from:
 		return &store.StateError{ID: id, Is: j.State, Want: from}
+	}
+	if from != to {
+		j.Version++
 	}
 	j.State = to
 	m.put(j)
