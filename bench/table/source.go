@@ -130,6 +130,12 @@ func Inspect(ctx context.Context, c Config) (*Source, error) {
 // reading runs f in a read-only transaction with a consistent snapshot, on a connection
 // that is closed afterwards: its session is not what others expect of the pool.
 func (s *Source) reading(ctx context.Context, limitMS int64, f func(*sql.Conn) error) (err error) {
+	defer func() {
+		// A context that ends closes the connection, and what fails next may only say that.
+		if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+			err = errors.Join(cause, err)
+		}
+	}()
 	conn, err := s.cfg.Source.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to the server of the table: %w", err)
