@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 GO ?= go
 # The benchmarks of make bench, as a pattern of go test -bench.
 BENCH ?= Nearby/engine=/strategy=/data=dense/rows=(20000|200000)$$
+BENCHMATCH ?= ^Benchmark(Transitions|Alerts)$$
 BENCHTIME ?= 300ms
 BENCHCOUNT ?= 3
 
@@ -50,9 +51,10 @@ cover: ## run all tests, with MySQL, and print the coverage by function
 	$(GO) tool cover -func=coverage.out
 
 .PHONY: bench
-bench: ## time the strategies on both engines and print tables (see BENCH in the Makefile)
+bench: ## time searches, transitions and alerts on both engines (see BENCH in the Makefile)
 	$(WITHMYSQL) $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchtime '$(BENCHTIME)' -count $(BENCHCOUNT) ./store/storetest \
 		| tee /dev/stderr | $(GO) run ./store/storetest/benchtable
+	$(WITHMYSQL) $(GO) test -timeout 60m -run '^$$' -bench '$(BENCHMATCH)' -benchtime '$(BENCHTIME)' ./store/storetest
 
 .PHONY: lint
 lint: fmt vet staticcheck vuln ## check format, vet, staticcheck and known vulnerabilities

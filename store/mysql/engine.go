@@ -30,8 +30,10 @@ const (
 )
 
 // grace is how much longer a client waits for the server to end a statement itself:
-// InnoDB looks once a second which waits for a lock have lasted too long.
-const grace = 1500 * time.Millisecond
+// InnoDB looks once a second which waits for a lock have lasted too long, and on a
+// loaded machine it looks late. Only a server that does not answer at all makes a
+// client wait to the end of it.
+const grace = 4 * time.Second
 
 // Options of [Open]. The zero value is usable.
 type Options struct {
