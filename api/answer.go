@@ -28,12 +28,19 @@ type job struct {
 	Remote      bool      `json:"remote" example:"false" doc:"Whether the job has no place."`
 	DistanceM   *float64  `json:"distance_m,omitempty" minimum:"0" example:"1234.5678" doc:"Great-circle distance from the query's place, or from the box's centre, in metres, not rounded. Absent for a remote job."`
 	Pay         *pay      `json:"pay,omitempty" doc:"What the job pays. Absent where that is not stated."`
-	State       string    `json:"state" enum:"open,matched,cancelled,expired" example:"open" doc:"Where the job stands. A search finds open jobs only."`
+	State       string    `json:"state" enum:"open,matched,in_progress,finish_reported,completed,cancelled,expired" example:"open" doc:"Where the job stands. A search finds open jobs only."`
 	Posted      time.Time `json:"posted" example:"2026-01-31T12:00:00Z" doc:"When the job was posted, in UTC."`
 	Expires     time.Time `json:"expires,omitzero" example:"2026-02-28T12:00:00Z" doc:"When the job ends by itself. Absent if never."`
 	URL         string    `json:"url,omitempty" example:"https://example.com/jobs/1" doc:"Where to read more."`
 	Source      string    `json:"source" example:"nearjob" doc:"Where the job came from."`
-	SourceID    string    `json:"source_id" example:"7318349394477056" doc:"The job's id there."`
+	SourceID    string    `json:"source_id" example:"7318349394477056" doc:"The job's id there. Of a job that was posted here it is its own id, or follows from the request's Idempotency-Key."`
+
+	// For those who have to do with it.
+	Requester     store.UserID `json:"requester,omitempty" example:"u-42" doc:"Who posted it. Only the requester sees it."`
+	Version       int64        `json:"version,omitempty" minimum:"0" example:"1" doc:"Grows by one with each change. In quotes it is the ETag. Absent from searches."`
+	Applications  *counts      `json:"applications,omitempty" doc:"How many have applied. Only the requester sees it, in /v1/jobs/{id}."`
+	ApplicationID store.ID     `json:"application_id,omitzero" example:"7318349394477060" doc:"The caller's own application; for the requester, the one that holds the job. Only in /v1/jobs/{id}."`
+	Actions       *[]action    `json:"actions,omitempty" nullable:"false" doc:"What the caller can do now. Only for the requester and who has applied."`
 }
 
 type pay struct {

@@ -18,6 +18,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nearjob/nearjob/api/notify/webhook"
+	"github.com/nearjob/nearjob/geo"
 	"github.com/nearjob/nearjob/store"
 	"github.com/nearjob/nearjob/store/search"
 )
@@ -50,6 +52,31 @@ type Deps struct {
 	// Strategies are those that Search has; nil: search.Strategies().
 	Strategies []search.Strategy
 
+	// Market adds the matching endpoints, for which Auth is needed; nil: they are
+	// left out.
+	Market Market
+
+	// Alerts adds the endpoints of a user's alerts, for which Market is needed: it
+	// keeps the answers for replays, and the messages by which alerts tell. nil: they are left out.
+	Alerts store.AlertBook
+
+	// Place is where a job is for those who have no part in it: for everybody but
+	// its requester and the worker whose application holds it. It must give a job the
+	// same place each time, or repeated reading would average it out, and be the
+	// place that Search measures from, so that distances do not tell the exact one. nil: the exact place.
+	Place func(j *store.Job) geo.LatLng
+
+	// Auth tells users. Without Market it only lets answers depend on who asks,
+	// and is needed for Options.PrivateRead. nil: every request is nobody's.
+	Auth Authenticator
+
+	Stream   http.Handler // GET /v1/me/stream, for users and outside of RequestTimeout; nil: left out
+	Webhooks URLChecker   // nil: as webhook.Options{} says: https, and no private address
+	Limits   *Limits      // nil: requests are not limited
+
+	IDs IDSource         // of jobs and webhooks; nil: those of a random node
+	Now func() time.Time // nil: time.Now
+
 	Log          *slog.Logger           // nil: nothing is logged
 	NewRequestID func() string          // nil: 26 random letters and digits; safe for concurrent use
 	Collectors   []prometheus.Collector // shown by /metrics too, such as a database pool's
@@ -64,14 +91,17 @@ type Options struct {
 	// may read answers in a browser; "*" is all.
 	CORSOrigins []string
 
+	// PrivateRead makes the reading of jobs need a token too.
+	PrivateRead bool
+
 	RequestTimeout time.Duration // limit of a request's work; 0: 10 s
-	MaxBodyBytes   int64         // limit of a request's body; 0: 64 KiB
+	MaxBodyBytes   int64         // limit of a request's body; 0: 128 KiB
 	Version        string        // shown in the description; "": "dev"
 }
 
 func (o *Options) setDefaults() {
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 10*time.Second)
-	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 64<<10)
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 128<<10) // a description of 20,000 characters has up to 80,000 bytes
 	o.Version = cmp.Or(o.Version, "dev")
 }
 
@@ -81,14 +111,33 @@ type api struct {
 	log        *slog.Logger
 	strategies strategies
 	metrics    *metrics
-	mux        *http.ServeMux
+	mux        *patternMux
+	chains     chains
 }
 
 // New returns the API's handler. It panics where a needed part of deps is
-// missing, or two collectors have the same name.
+// missing, two collectors have the same name, or the limits cannot be kept (see
+// [Limits.Validate]).
 func New(deps Deps, opts Options) http.Handler {
 	if deps.Search == nil || deps.Jobs == nil || deps.Ready == nil {
 		panic("api: Deps needs Search, Jobs and Ready")
+	}
+	if deps.Auth == nil && (deps.Market != nil || deps.Stream != nil || opts.PrivateRead) {
+		panic("api: Deps needs Auth for Market, Stream and Options.PrivateRead")
+	}
+	if deps.Alerts != nil && deps.Market == nil {
+		panic("api: Deps needs Market for Alerts")
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.IDs == nil {
+		ids, err := store.NewIDs(deps.Now, -1)
+		invalid(err)
+		deps.IDs = ids
+	}
+	if deps.Webhooks == nil {
+		deps.Webhooks = webhook.New(nil, webhook.Options{})
 	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
@@ -104,8 +153,11 @@ func New(deps Deps, opts Options) http.Handler {
 		deps: deps, opts: opts, log: deps.Log,
 		strategies: newStrategies(deps.Strategies),
 		metrics:    newMetrics(deps.Collectors),
-		mux:        http.NewServeMux(),
+		mux:        &patternMux{ServeMux: http.NewServeMux()},
 	}
+	var err error
+	a.chains, err = a.newChains()
+	invalid(err)
 	a.routes()
 	return a
 }
@@ -152,6 +204,24 @@ func (a *api) routes() {
 	register(a, h, healthz, nil, plainErrors, a.healthz)
 	register(a, h, readyz, nil, append([]int{http.StatusServiceUnavailable}, plainErrors...), a.readyz)
 
+	for path, item := range h.OpenAPI().Paths {
+		if !strings.HasPrefix(path, "/v1/") || item.Get == nil {
+			continue
+		}
+		a.chains.needLogin["GET "+path] = a.opts.PrivateRead
+		a.secure(item.Get, registry)
+	}
+	if a.deps.Auth != nil {
+		h.OpenAPI().Components.SecuritySchemes = map[string]*huma.SecurityScheme{securityName: &bearer}
+	}
+	if a.deps.Market != nil {
+		a.addMarket(h.OpenAPI())
+	}
+	if a.deps.Stream != nil {
+		a.chains.needLogin["GET "+streamPath] = true
+		a.mux.Handle("GET "+streamPath, a.deps.Stream)
+	}
+
 	delete(registry.Map(), "ErrorModel") // huma's own problems, which are not sent
 	delete(registry.Map(), "ErrorDetail")
 	spec, err := json.Marshal(h.OpenAPI())
@@ -161,6 +231,26 @@ func (a *api) routes() {
 	a.mux.Handle("GET /openapi.json", static("application/json", spec))
 	a.docs()
 	a.mux.Handle("GET /metrics", a.metrics.handler())
+}
+
+// streamPath is where users follow their messages. It is not in the description,
+// for OpenAPI has no words for a stream.
+const streamPath = "/v1/me/stream"
+
+// secure describes what a reader's token has to do with an operation.
+func (a *api) secure(op *huma.Operation, registry huma.Registry) {
+	var more []int
+	if a.deps.Auth != nil {
+		more = append(more, http.StatusBadRequest, http.StatusUnauthorized, http.StatusServiceUnavailable)
+		op.Security = []map[string][]string{{securityName: {}}}
+		if !a.opts.PrivateRead {
+			op.Security = append(op.Security, map[string][]string{}) // or none
+		}
+	}
+	if a.deps.Limits != nil {
+		more = append(more, http.StatusTooManyRequests)
+	}
+	addProblems(op, registry, more)
 }
 
 const about = `The open jobs near a point.
@@ -198,26 +288,12 @@ func both[J, G any](r huma.Registry) map[string]*huma.MediaType {
 func register[I, O any](a *api, h huma.API, op huma.Operation, content func(huma.Registry) map[string]*huma.MediaType,
 	statuses []int, handler func(context.Context, *I, *faults) (O, error)) {
 	registry := h.OpenAPI().Components.Schemas
-	requestIDHeader := &huma.Param{Description: "The id of this request in the server's log.", Schema: &huma.Schema{Type: huma.TypeString}}
-	ok := &huma.Response{Description: "OK", Headers: map[string]*huma.Param{headerRequestID: requestIDHeader}}
+	ok := &huma.Response{Description: "OK", Headers: requestIDHeaders()}
 	if content != nil {
 		ok.Content = content(registry)
 	}
 	op.Responses = map[string]*huma.Response{"200": ok}
-	for _, status := range statuses {
-		r := &huma.Response{
-			Description: http.StatusText(status),
-			Headers:     map[string]*huma.Param{headerRequestID: requestIDHeader},
-			Content: map[string]*huma.MediaType{problemJSON: {
-				Schema:  registry.Schema(reflect.TypeFor[Problem](), true, ""),
-				Example: exampleProblem(status),
-			}},
-		}
-		if status == http.StatusServiceUnavailable {
-			r.Headers["Retry-After"] = &huma.Param{Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger}}
-		}
-		op.Responses[strconv.Itoa(status)] = r
-	}
+	addProblems(&op, registry, statuses)
 	type output struct{ Body O }
 	huma.Register(h, op, func(ctx context.Context, in *I) (*output, error) {
 		f, _ := ctx.Value(faultsKey{}).(*faults)
@@ -232,7 +308,38 @@ func register[I, O any](a *api, h huma.API, op huma.Operation, content func(huma
 	})
 }
 
+func requestIDHeaders() map[string]*huma.Param {
+	return map[string]*huma.Param{headerRequestID: {
+		Description: "The id of this request in the server's log.", Schema: &huma.Schema{Type: huma.TypeString},
+	}}
+}
+
+// addProblems describes the problems that an operation may answer with.
+func addProblems(op *huma.Operation, registry huma.Registry, statuses []int) {
+	retry := &huma.Param{Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger}}
+	for _, status := range statuses {
+		r := &huma.Response{
+			Description: http.StatusText(status),
+			Headers:     requestIDHeaders(),
+			Content: map[string]*huma.MediaType{problemJSON: {
+				Schema:  registry.Schema(reflect.TypeFor[Problem](), true, ""),
+				Example: exampleProblem(status),
+			}},
+		}
+		switch status {
+		case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+			r.Headers["Retry-After"] = retry
+		case http.StatusUnauthorized:
+			r.Headers["WWW-Authenticate"] = &huma.Param{Description: "The challenge (RFC 6750).", Schema: &huma.Schema{Type: huma.TypeString}}
+		}
+		op.Responses[strconv.Itoa(status)] = r
+	}
+}
+
 type faultsKey struct{}
+
+// headerKey is under what a handler of huma's finds the answer's header.
+type headerKey struct{}
 
 // prepare stands before every operation.
 func prepare(c huma.Context, next func(huma.Context)) {
@@ -241,7 +348,9 @@ func prepare(c huma.Context, next func(huma.Context)) {
 	f := new(faults)
 	u := c.URL()
 	f.check(u.RawQuery, c.Operation().Parameters)
-	next(acceptContext{huma.WithValue(c, faultsKey{}, f), accepted(c)})
+	_, w := humago.Unwrap(c)
+	c = huma.WithValue(huma.WithValue(c, faultsKey{}, f), headerKey{}, w.Header())
+	next(acceptContext{c, accepted(c)})
 }
 
 // acceptContext shows huma an Accept header that needs no more reading.
@@ -314,14 +423,20 @@ func (a *api) job(ctx context.Context, in *jobParams, f *faults) (job, error) {
 	if err := f.err(); err != nil {
 		return job{}, err
 	}
-	found, err := a.deps.Jobs.Jobs(ctx, []store.ID{id})
+	found, err := a.oneJob(ctx, id)
 	if err != nil {
 		return job{}, err
 	}
-	if len(found) == 0 {
-		return job{}, store.ErrNotFound
+	out := newJob(found, math.Inf(1))
+	if a.deps.Market != nil {
+		if err := a.relate(ctx, &out, found); err != nil {
+			return job{}, err
+		}
+		if h, ok := ctx.Value(headerKey{}).(http.Header); ok {
+			h.Set("ETag", etag(found.Version))
+		}
 	}
-	return newJob(&found[0], math.Inf(1)), nil
+	return out, nil
 }
 
 // strategies are what a search can be done by.

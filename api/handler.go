@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nearjob/nearjob/api/idempotency"
 )
 
 const (
@@ -42,8 +44,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !saneID.MatchString(id) {
 		id = a.deps.NewRequestID()
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), requestIDKey{}, id), a.opts.RequestTimeout)
-	defer cancel()
+	ctx := context.WithValue(r.Context(), requestIDKey{}, id)
 	r = r.WithContext(ctx)
 	out := &response{ResponseWriter: w, head: r.Method == http.MethodHead}
 	h := out.Header()
@@ -86,7 +87,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, route, _ = strings.Cut(pattern, " ")
-	a.mux.ServeHTTP(out, r)
+	if route != streamPath {
+		timed, cancel := context.WithTimeout(ctx, a.opts.RequestTimeout)
+		defer cancel()
+		r = r.WithContext(timed)
+	}
+	a.chains.handler(pattern, a.mux).ServeHTTP(out, r)
 }
 
 // done writes the log line and counts the request.
@@ -163,12 +169,21 @@ func (a *api) cors(w http.ResponseWriter, r *http.Request) bool {
 	default:
 		return false
 	}
-	h.Set("Access-Control-Expose-Headers", headerRequestID+", Retry-After")
+	h.Set("Access-Control-Expose-Headers", headerRequestID+", Retry-After, ETag, Location, WWW-Authenticate, RateLimit, RateLimit-Policy, "+
+		idempotency.HeaderReplayed)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD")
-	h.Set("Access-Control-Allow-Headers", "Accept, "+headerRequestID)
+	methods, headers := "GET, HEAD", "Accept, "+headerRequestID
+	if a.deps.Auth != nil {
+		headers += ", Authorization"
+	}
+	if a.deps.Market != nil {
+		methods += ", POST, PUT, PATCH, DELETE"
+		headers += ", Content-Type, If-Match, " + idempotency.HeaderKey
+	}
+	h.Set("Access-Control-Allow-Methods", methods)
+	h.Set("Access-Control-Allow-Headers", headers)
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true

@@ -20,6 +20,10 @@ type ServerOptions struct {
 	MaxHeaderBytes    int           // of a request line and header, give or take 4 KiB; 32 KiB
 	Grace             time.Duration // for requests that run when the server is told to end; 10 s
 
+	// OnShutdown is called when the server is told to end, before requests are waited
+	// for: to end streams, which do not end by themselves. nil: nothing is called.
+	OnShutdown func()
+
 	Log *slog.Logger // what net/http has to say; nil: nothing
 }
 
@@ -53,6 +57,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServerOptions)
 		MaxHeaderBytes:    o.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return requests },
+	}
+	if o.OnShutdown != nil {
+		srv.RegisterOnShutdown(o.OnShutdown)
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()

@@ -171,6 +171,9 @@ func wordsOf(lang string) map[told]words {
 			{store.ActReopen, store.RoleWorker}: {
 				`다시 지원할 수 있어요`,
 				`‘{{.Job}}’ 일이 다시 지원을 받고 있어요. 원하시면 다시 지원해 주세요.`},
+			{store.ActOpened, store.RoleWorker}: {
+				`근처에 새로운 일이 있어요`,
+				`알림을 설정하신 지역에서 ‘{{.Job}}’ 일의 지원을 받고 있어요. 원하시면 지원해 주세요.`},
 		}
 	}
 	return map[told]words{
@@ -219,5 +222,8 @@ func wordsOf(lang string) map[told]words {
 		{store.ActReopen, store.RoleWorker}: {
 			`Open again`,
 			`“{{.Job}}” takes applications again. You can apply once more.`},
+		{store.ActOpened, store.RoleWorker}: {
+			`A job near you`,
+			`“{{.Job}}” is open in an area that you have an alert for.`},
 	}
 }

@@ -61,7 +61,11 @@ func cases() []store.Message {
 			}
 		}
 	}
-	return out
+	// Alerts tell of a job in words of their own, whatever is in the table.
+	return append(out, store.Message{
+		ID: 5, Job: 6, Recipient: "u", Role: store.RoleWorker, Action: store.ActOpened, JobState: store.Open,
+		Title: "가구 조립 Assemble furniture", At: time.Unix(1, 0).UTC(),
+	})
 }
 
 func TestTexts(t *testing.T) {

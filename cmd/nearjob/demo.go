@@ -65,7 +65,8 @@ The API: %[3]s/docs   Ctrl-C ends it.
 		return err
 	}
 	serving = true
-	return c.serve(ctx, l, e, true, s.err)
+	deps, opts, so := c.parts(e, true, c.logger(s.err))
+	return c.serve(ctx, l, e, deps, opts, so)
 }
 
 // prepare generates the jobs unless there are any, and returns their number.

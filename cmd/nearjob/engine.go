@@ -23,9 +23,31 @@ type database struct {
 	AutoMigrate bool          `name:"auto-migrate" default:"true" negatable:"" help:"Bring the schema to this version first."`
 }
 
+// engine is what both databases do.
+type engine interface {
+	store.Engine
+	store.Market
+	store.Alerts
+}
+
+var (
+	_ engine = (*mysql.Engine)(nil)
+	_ engine = (*sqlite.Engine)(nil)
+)
+
+// engineOptions are for the commands that write more than imports do.
+type engineOptions struct {
+	ids     *store.IDs                     // nil: those of a random node
+	onRetry func(action string, err error) // nil: nobody is told
+}
+
 // open opens the database that the flags name, or the file called fallback in
 // the data directory.
-func (d database) open(ctx context.Context, fallback string) (store.Engine, error) {
+func (d database) open(ctx context.Context, fallback string) (engine, error) {
+	return d.openWith(ctx, fallback, engineOptions{})
+}
+
+func (d database) openWith(ctx context.Context, fallback string, o engineOptions) (engine, error) {
 	if d.DBConns < 1 {
 		return nil, usage("--db-conns: %d is not 1 or more", d.DBConns)
 	}
@@ -38,14 +60,14 @@ func (d database) open(ctx context.Context, fallback string) (store.Engine, erro
 		dsn = "sqlite:" + filepath.Join(dir, fallback)
 	}
 	var (
-		e   store.Engine
+		e   engine
 		err error
 	)
 	switch scheme, _, _ := strings.Cut(dsn, ":"); scheme {
 	case "sqlite":
-		e, err = sqlite.Open(ctx, dsn, sqlite.Options{Timeout: d.DBTimeout, MaxReaders: d.DBConns})
+		e, err = sqlite.Open(ctx, dsn, sqlite.Options{Timeout: d.DBTimeout, MaxReaders: d.DBConns, IDs: o.ids})
 	case "mysql":
-		e, err = mysql.Open(ctx, dsn, mysql.Options{Timeout: d.DBTimeout, MaxConns: d.DBConns})
+		e, err = mysql.Open(ctx, dsn, mysql.Options{Timeout: d.DBTimeout, MaxConns: d.DBConns, IDs: o.ids, OnRetry: o.onRetry})
 	default:
 		// The value may hold a password: it is not repeated.
 		return nil, usage("--db: want sqlite:FILE or mysql://user:pass@host:port/db")

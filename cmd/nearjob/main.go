@@ -48,6 +48,8 @@ type cli struct {
 	Import   importCmd   `cmd:"" help:"Read jobs from GeoJSON or CSV files."`
 	Generate generateCmd `cmd:"" help:"Make a data set of jobs."`
 	Plans    plansCmd    `cmd:"" help:"Explain and compare query plans on MySQL."`
+	Outbox   outboxCmd   `cmd:"" help:"See and repeat the messages to users."`
+	Token    tokenCmd    `cmd:"" help:"Make a token for development."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema to this version."`
 	Doctor   doctorCmd   `cmd:"" help:"Check that everything works, and say what to do where not."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

@@ -34,7 +34,7 @@ func tempDB(t *testing.T) string {
 
 // Every command shows an example, and every example parses.
 func TestHelpShowsAnExample(t *testing.T) {
-	for _, command := range []string{"demo", "serve", "import", "generate", "migrate", "doctor", "version", "plans", "plans diff", "plans experiment"} {
+	for _, command := range []string{"demo", "serve", "import", "generate", "migrate", "doctor", "version", "plans", "plans diff", "plans experiment", "token", "outbox list", "outbox replay"} {
 		out := must(t, "", append(strings.Fields(command), "--help")...)
 		if !strings.Contains(out, "    nearjob "+command) {
 			t.Errorf("nearjob %s --help has no example:\n%s", command, out)

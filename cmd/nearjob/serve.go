@@ -21,6 +21,7 @@ import (
 type serveCmd struct {
 	database
 	server
+	matching
 	AllowExplain bool `help:"Let clients see SQL and plans with explain=true. It multiplies the work of a request."`
 }
 
@@ -37,23 +38,42 @@ type server struct {
 func (serveCmd) Help() string {
 	return `Ctrl-C or SIGTERM ends it when the requests that run have finished.
 
+With a way to check tokens (--jwt-secret, --jwks-file or --jwks-url) it is the matching service too: jobs are posted, applied
+for, accepted and confirmed, and users are told. Without, it only searches.
+
 Examples:
 
     nearjob serve
+    NEARJOB_JWT_SECRET=$(openssl rand -base64 48) nearjob serve
     nearjob serve --addr :8080 --log-format json --db mysql://nearjob:secret@127.0.0.1:3306/nearjob`
 }
 
 func (c *serveCmd) Run(ctx context.Context, s streams) (err error) {
+	log := c.logger(s.err)
+	m, err := c.matching.prepare(ctx, log)
+	if err != nil {
+		return err
+	}
 	l, err := c.listen(ctx)
 	if err != nil {
 		return err
 	}
-	e, err := c.open(ctx, defaultFile)
+	e, err := c.openWith(ctx, defaultFile, engineOptions{ids: m.ids, onRetry: m.retries.Observe})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	return c.serve(ctx, l, e, c.AllowExplain, s.err)
+	deps, opts, so := c.parts(e, c.AllowExplain, log)
+	if err := m.add(ctx, e, &deps, &opts, &so); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	// What works in the background ends after the last request, which may give it work.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- m.work(background, e) }()
+	err = c.serve(ctx, l, e, deps, opts, so)
+	stop()
+	return errors.Join(err, <-done)
 }
 
 // listen takes the address first of all, so that a taken port costs nothing else.
@@ -68,24 +88,30 @@ func (c *server) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers requests until ctx ends.
-func (c *server) serve(ctx context.Context, l net.Listener, e store.Engine, allowExplain bool, logTo io.Writer) error {
+// logger returns the log that the flags describe.
+func (c *server) logger(to io.Writer) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: c.LogLevel}
-	var handler slog.Handler = slog.NewTextHandler(logTo, opts)
 	if c.LogFormat == "json" {
-		handler = slog.NewJSONHandler(logTo, opts)
+		return slog.New(slog.NewJSONHandler(to, opts))
 	}
-	log := slog.New(handler)
+	return slog.New(slog.NewTextHandler(to, opts))
+}
+
+// parts are what every server is made of.
+func (c *server) parts(e store.Engine, allowExplain bool, log *slog.Logger) (api.Deps, api.Options, api.ServerOptions) {
 	deps := api.Deps{Search: search.New(e, time.Now), Jobs: e, Ready: e, Log: log}
 	if pooled, ok := e.(interface{ DB() *sqlx.DB }); ok {
 		deps.Collectors = append(deps.Collectors, collectors.NewDBStatsCollector(pooled.DB().DB, e.Name()))
 	}
-	h := api.New(
-		deps,
-		api.Options{AllowExplain: allowExplain, CORSOrigins: c.CORSOrigin, RequestTimeout: c.RequestTimeout, Version: version()},
-	)
-	log.Info("serving", "address", l.Addr().String(), "database", e.Name())
-	err := api.Serve(ctx, l, h, api.ServerOptions{Grace: c.Grace, Log: log})
-	log.Info("ended")
+	opts := api.Options{AllowExplain: allowExplain, CORSOrigins: c.CORSOrigin, RequestTimeout: c.RequestTimeout, Version: version()}
+	return deps, opts, api.ServerOptions{Grace: c.Grace, Log: log}
+}
+
+// serve answers requests until ctx ends.
+func (c *server) serve(ctx context.Context, l net.Listener, e store.Engine, deps api.Deps, opts api.Options, so api.ServerOptions) error {
+	h := api.New(deps, opts)
+	deps.Log.Info("serving", "address", l.Addr().String(), "database", e.Name(), "matching", deps.Market != nil)
+	err := api.Serve(ctx, l, h, so)
+	deps.Log.Info("ended")
 	return err
 }
