@@ -3,8 +3,11 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nearjob/nearjob/store"
@@ -85,10 +88,13 @@ func (c *call) alert() store.Alert {
 	for i := range in.Categories {
 		c.line("categories", &in.Categories[i])
 	}
+	if slices.ContainsFunc(c.list, func(f store.Fault) bool { return strings.HasPrefix(f.Field, "categories") }) {
+		in.Categories = nil // they hold stand-ins for what could not be read
+	}
 	out.Filter = store.Filter{
 		Categories: in.Categories, MinPay: c.hundredths("min_pay", value(in.MinPay)), Employer: c.line("employer", in.Employer),
 	}
-	c.merge(asWritten(out.Normalize()))
+	c.merge(renamed(out.Normalize(), map[string]string{"category": "categories"}))
 	return out
 }
 
@@ -102,13 +108,15 @@ func (a *api) addAlert(ctx context.Context, c *call) (reply, error) {
 	for try := 0; ; try++ {
 		out.ID = a.deps.IDs.Next()
 		err := a.deps.Alerts.PutAlert(ctx, out)
-		if errors.Is(err, store.ErrForbidden) && try < 2 {
-			continue // another node has made the same id for another user's
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrForbidden) && try < 2: // another node has made the same id, for another user
+		case errors.Is(err, store.ErrForbidden):
+			return reply{}, fmt.Errorf("make an id for an alert: %v", err) // not wrapped: nothing is forbidden to the caller
+		case err != nil:
 			return reply{}, err
+		default:
+			return reply{status: http.StatusCreated, body: newAlert(&out), location: "/v1/me/alerts"}, nil
 		}
-		return reply{status: http.StatusCreated, body: newAlert(&out), location: "/v1/me/alerts"}, nil
 	}
 }
 

@@ -23,10 +23,11 @@ type job struct {
 	Description string    `json:"description,omitempty" example:"Two people, half an hour." doc:"The whole text. Only in /v1/jobs/{id}."`
 	Category    string    `json:"category,omitempty" example:"moving" doc:"The category, in lower case."`
 	Employer    string    `json:"employer,omitempty" example:"Kenyon College" doc:"Who offers the job."`
-	Lat         *float64  `json:"lat,omitempty" minimum:"-90" maximum:"90" example:"40.7143" doc:"Latitude in degrees. Absent for a remote job."`
-	Lng         *float64  `json:"lng,omitempty" minimum:"-180" maximum:"180" example:"-74.006" doc:"Longitude in degrees. Absent for a remote job."`
+	Lat         *float64  `json:"lat,omitempty" minimum:"-90" maximum:"90" example:"40.7143" doc:"Latitude in degrees. Absent for a remote job. See approximate."`
+	Lng         *float64  `json:"lng,omitempty" minimum:"-180" maximum:"180" example:"-74.006" doc:"Longitude in degrees. Absent for a remote job. See approximate."`
+	Approximate bool      `json:"approximate,omitempty" example:"false" doc:"Whether lat and lng are a place nearby: on a server that hides places, only the requester and the worker who has the job see the exact one. Absent where they are exact."`
 	Remote      bool      `json:"remote" example:"false" doc:"Whether the job has no place."`
-	DistanceM   *float64  `json:"distance_m,omitempty" minimum:"0" example:"1234.5678" doc:"Great-circle distance from the query's place, or from the box's centre, in metres, not rounded. Absent for a remote job."`
+	DistanceM   *float64  `json:"distance_m,omitempty" minimum:"0" example:"1234.5678" doc:"Great-circle distance from the query's place, or from the box's centre, in metres, not rounded; where places are hidden, it is to the one that others see, also for the requester. Absent for a remote job."`
 	Pay         *pay      `json:"pay,omitempty" doc:"What the job pays. Absent where that is not stated."`
 	State       string    `json:"state" enum:"open,matched,in_progress,finish_reported,completed,cancelled,expired" example:"open" doc:"Where the job stands. A search finds open jobs only."`
 	Posted      time.Time `json:"posted" example:"2026-01-31T12:00:00Z" doc:"When the job was posted, in UTC."`
@@ -49,15 +50,20 @@ type pay struct {
 	Per      string  `json:"per,omitempty" enum:"job,hour,day,week,month,year" example:"hour" doc:"What the amount is for. Absent where that is not stated."`
 }
 
-// newJob is a job with its whole text; distance is +Inf where there is none.
-func newJob(j *store.Job, distance float64) job {
+// newJob is a job with its whole text, as those see it who have no part in it;
+// distance is +Inf where there is none.
+func (a *api) newJob(j *store.Job, distance float64) job {
 	out := job{
 		ID: j.ID, Title: j.Title, Description: j.Description, Category: j.Category, Employer: j.Employer,
 		Remote: j.Remote, State: string(j.State), Posted: j.Posted.UTC(), Expires: j.Expires.UTC(),
 		URL: j.URL, Source: j.Source, SourceID: j.SourceID,
 	}
 	if !j.Remote {
-		out.Lat, out.Lng = &j.At.Lat, &j.At.Lng
+		at := j.At
+		if a.deps.Place != nil {
+			at = a.deps.Place(j)
+		}
+		out.Lat, out.Lng, out.Approximate = &at.Lat, &at.Lng, at != j.At
 	}
 	if !math.IsInf(distance, 1) {
 		out.DistanceM = &distance
@@ -66,6 +72,14 @@ func newJob(j *store.Job, distance float64) job {
 		out.Pay = &pay{Amount: j.Pay.Units(), Currency: j.Pay.Currency, Per: j.Pay.Per}
 	}
 	return out
+}
+
+// showPlace gives a job its exact place, for who has a part in it: the requester,
+// and the worker of the application that holds it.
+func (out *job) showPlace(j *store.Job) {
+	if !j.Remote {
+		out.Lat, out.Lng, out.Approximate = &j.At.Lat, &j.At.Lng, false
+	}
 }
 
 // jobs is the answer to a search.
@@ -86,7 +100,9 @@ type stats struct {
 	ComputeMS  float64 `json:"compute_ms" example:"0.11" doc:"Milliseconds for everything else."`
 }
 
-func newJobs(p store.Page, x *search.Explanation) jobs {
+// newJobs is the answer to a user, or to nobody. The jobs of a search are open, so
+// nobody holds one of them.
+func (a *api) newJobs(p store.Page, x *search.Explanation, user store.UserID) jobs {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	s := p.Stats
 	out := jobs{
@@ -99,7 +115,10 @@ func newJobs(p store.Page, x *search.Explanation) jobs {
 		Explain: x,
 	}
 	for i := range p.Jobs {
-		out.Jobs[i] = newJob(&p.Jobs[i].Job, p.Jobs[i].Distance)
+		out.Jobs[i] = a.newJob(&p.Jobs[i].Job, p.Jobs[i].Distance)
+		if isRequester(&p.Jobs[i].Job, user) {
+			out.Jobs[i].showPlace(&p.Jobs[i].Job)
+		}
 		out.Jobs[i].Description = "" // up to 20,000 characters each
 	}
 	return out

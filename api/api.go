@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nearjob/nearjob/api/auth"
 	"github.com/nearjob/nearjob/api/notify/webhook"
 	"github.com/nearjob/nearjob/geo"
 	"github.com/nearjob/nearjob/store"
@@ -393,13 +394,14 @@ func (a *api) search(ctx context.Context, q store.Query, explain boolean, f *fau
 	if err := f.err(); err != nil {
 		return jobs{}, err
 	}
+	user := store.UserID(auth.User(ctx))
 	if !explained {
 		page, err := a.deps.Search.Find(ctx, q)
 		if err != nil {
 			return jobs{}, err
 		}
 		a.metrics.searched(page.Stats)
-		return newJobs(page, nil), nil
+		return a.newJobs(page, nil, user), nil
 	}
 	if !a.opts.AllowExplain {
 		return jobs{}, newProblem(ctx, http.StatusForbidden,
@@ -410,7 +412,7 @@ func (a *api) search(ctx context.Context, q store.Query, explain boolean, f *fau
 		return jobs{}, err
 	}
 	a.metrics.searched(page.Stats)
-	return newJobs(page, &x), nil
+	return a.newJobs(page, &x, user), nil
 }
 
 type jobParams struct {
@@ -427,7 +429,10 @@ func (a *api) job(ctx context.Context, in *jobParams, f *faults) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	out := newJob(found, math.Inf(1))
+	out := a.newJob(found, math.Inf(1))
+	if isRequester(found, store.UserID(auth.User(ctx))) {
+		out.showPlace(found)
+	}
 	if a.deps.Market != nil {
 		if err := a.relate(ctx, &out, found); err != nil {
 			return job{}, err

@@ -22,6 +22,12 @@
 // requester only. An action that the states do not allow is 409 and says
 // what can be done instead; a change of another version than there is, 412.
 //
+// Where a server hides places ([Deps].Place), a job's requester and the worker whose
+// application holds it are shown the exact one, and everybody else another, in every
+// answer; newJob therefore shows the other, and whoever calls it has to know a reason to
+// show more. An answer that is kept for a replay is its user's own. No event, message
+// or application has a place.
+//
 // Before the handlers of /v1 stand, in this order: a limit for each address, the
 // token, a limit for each user (package ratelimit), and the replay of answers
 // (package idempotency), which every POST takes part in. A POST to /v1/jobs with an

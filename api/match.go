@@ -120,18 +120,20 @@ func document(j *store.Job) map[string]any {
 	return d
 }
 
-// fieldNames are what a body calls the fields that the domain names otherwise.
-var fieldNames = map[string]string{"pay": "pay.amount", "currency": "pay.currency", "pay_per": "pay.per", "category": ""}
-
-// asWritten gives the faults that the domain found the names of a body's fields.
+// asWritten gives the faults that the domain found in a job the names of its body's fields.
 func asWritten(err error) error {
+	return renamed(err, map[string]string{"pay": "pay.amount", "currency": "pay.currency", "pay_per": "pay.per"})
+}
+
+// renamed gives faults in some fields other names. Other errors stay as they are.
+func renamed(err error, names map[string]string) error {
 	list := asFaults(err)
 	if len(list) == 0 {
 		return err
 	}
 	out := make([]store.Fault, len(list))
 	for i, f := range list {
-		f.Field = cmp.Or(fieldNames[f.Field], f.Field)
+		f.Field = cmp.Or(names[f.Field], f.Field)
 		out[i] = f
 	}
 	return &store.InvalidError{Faults: out}
@@ -238,9 +240,13 @@ func (a *api) oneJob(ctx context.Context, id store.ID) (*store.Job, error) {
 	return &found[0], nil
 }
 
+// isRequester reports whether a user has posted a job. Nobody has posted what was imported.
+func isRequester(j *store.Job, user store.UserID) bool { return user != "" && j.Requester == user }
+
 // asRequester is a job as its requester sees it.
 func (a *api) asRequester(j *store.Job, now time.Time) job {
-	out := newJob(j, math.Inf(1))
+	out := a.newJob(j, math.Inf(1))
+	out.showPlace(j)
 	out.State = string(j.StateAt(now))
 	out.Requester, out.Version = j.Requester, j.Version
 	can := append([]action{}, actions(store.Allowed(store.RoleRequester, j.StateAt(now), "", false), j.ID, 0)...) // never null
@@ -267,6 +273,9 @@ func (a *api) relate(ctx context.Context, out *job, j *store.Job) error {
 			return err
 		}
 		out.ApplicationID = app.ID
+		if app.State.Holds() {
+			out.showPlace(j)
+		}
 		can := newApplication(&app, j, store.RoleWorker, now).Actions
 		out.Actions = &can
 		return nil

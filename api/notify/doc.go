@@ -1,5 +1,6 @@
 // Package notify delivers the messages that the matching's transitions leave in
-// the outbox: who applied, who was accepted, what was cancelled.
+// the outbox: who applied, who was accepted, what was cancelled; and those of
+// alerts, that a job has opened.
 //
 // A [Dispatcher] claims messages from a [store.Outbox], puts each into its
 // recipient's words ([Texts], English and Korean) and hands it to every [Channel]

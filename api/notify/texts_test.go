@@ -68,6 +68,45 @@ func cases() []store.Message {
 	})
 }
 
+// TestEveryPair: whoever can be told of an action has a title and a body for it in each
+// language, and whoever cannot be told has none.
+func TestEveryPair(t *testing.T) {
+	type pair struct {
+		action store.Action
+		role   store.Role
+	}
+	tells := map[pair]bool{{store.ActOpened, store.RoleWorker}: true}
+	actions := []store.Action{store.ActOpened}
+	for _, row := range store.Transitions() {
+		actions = append(actions, row.Action)
+		for _, audience := range row.Tells {
+			tells[pair{row.Action, audience.Role()}] = true
+		}
+	}
+	if len(tells) < 15 {
+		t.Fatalf("only %d pairs are told: the test looks in the wrong place", len(tells))
+	}
+	x := texts(t)
+	for _, action := range actions {
+		for _, role := range []store.Role{store.RoleRequester, store.RoleWorker, store.RoleSystem} {
+			for _, lang := range x.Languages() {
+				m := message(1, 1)
+				m.Action, m.Role, m.Title, m.JobState = action, role, "Carry a sofa", store.Open
+				n, err := x.Note(m, lang)
+				if !tells[pair{action, role}] {
+					if err == nil {
+						t.Errorf("%s has words for the %s in %s, who is never told of it", action, role, lang)
+					}
+					continue
+				}
+				if err != nil || strings.TrimSpace(n.Title) == "" || !strings.Contains(n.Body, m.Title) || n.Language != lang {
+					t.Errorf("%s for the %s in %s: %+v, %v", action, role, lang, n, err)
+				}
+			}
+		}
+	}
+}
+
 func TestTexts(t *testing.T) {
 	x := texts(t)
 	all := cases()

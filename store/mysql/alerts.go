@@ -187,6 +187,10 @@ func (e *Engine) MatchAlerts(ctx context.Context, o store.Opening, after store.A
 			return err
 		}
 		if err == nil && job.Alertable(now) {
+			if err := e.checkBlur(ctx, tx); err != nil {
+				return err
+			}
+			job.At = e.blur.Place(&job) // or alerts would find out where it is
 			if next, err = e.tellAround(ctx, tx, &job, o, after, limit, now, &done); err != nil || next != nil {
 				return err
 			}

@@ -38,6 +38,14 @@
 //
 // Nodes share the outbox by SKIP LOCKED and by leases.
 //
+// # How it blurs
+//
+// Where places are blurred ([Options].Blur), open_job has the blurred ones and job the exact ones. Who
+// writes a place into open_job first takes a shared lock on the one row of
+// open_job_blur, which says by which blur, and refuses to write by another; that is
+// one statement more. [Engine.Reblur] changes that row, and with it waits for
+// all who write by the blur from before, and then the places.
+//
 // # Known limits
 //
 //   - MySQL 8.0.19 or newer; developed on 9.7. MariaDB has no SRID attribute and

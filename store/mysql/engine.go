@@ -48,6 +48,10 @@ type Options struct {
 	// IDs makes the ids of applications and events; nil: one of a random node.
 	IDs *store.IDs
 
+	// Blur gives jobs other places in the search table and for alerts; nil: their
+	// own. All nodes must have the same, see [Engine.Reblur].
+	Blur *store.Blur
+
 	// OnRetry is told of each transition that is tried again, and why: for a
 	// metric. It is called from many goroutines. nil: nobody is told.
 	OnRetry func(action string, err error)
@@ -62,6 +66,7 @@ type Engine struct {
 	timeout time.Duration
 	log     *slog.Logger
 	ids     *store.IDs
+	blur    *store.Blur
 	onRetry func(action string, err error)
 }
 
@@ -105,7 +110,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 	cfg.ClientFoundRows = true
 	cfg.Logger = driverLog{o.Logger}
 
-	e := &Engine{cfg: cfg, timeout: o.Timeout, log: o.Logger, ids: o.IDs, onRetry: o.OnRetry}
+	e := &Engine{cfg: cfg, timeout: o.Timeout, log: o.Logger, ids: o.IDs, blur: o.Blur, onRetry: o.OnRetry}
 	db, err := e.pool(e.sessionVariables())
 	if err != nil {
 		return nil, err

@@ -268,7 +268,7 @@ func (e *Engine) save(ctx context.Context, tx *sqlx.Tx, batch []store.Job) (stor
 	var was []int64 // ids that are in the search tables
 	for _, j := range batch {
 		if r, ok := stored[nameOf(&j)]; ok {
-			j.ID, j.State = r.ID, r.State
+			j.ID, j.State, j.Requester = r.ID, r.State, r.Requester
 			updated = append(updated, j)
 			if j.State == store.Open {
 				was = append(was, int64(j.ID))
@@ -316,7 +316,7 @@ func (e *Engine) lockStored(ctx context.Context, tx *sqlx.Tx, batch []store.Job)
 		// Without the index hint a small table is scanned, and every row of it
 		// locked. The time is for a wait to end as one for a lock, at e.timeout,
 		// which may be tried again.
-		err := e.sel(ctx, tx, &records, "SELECT "+maxTime(e.timeout+grace-250*time.Millisecond)+" id, source, source_id, state FROM job FORCE INDEX (source_source_id)"+
+		err := e.sel(ctx, tx, &records, "SELECT "+maxTime(e.timeout+grace-250*time.Millisecond)+" id, source, source_id, state, requester FROM job FORCE INDEX (source_source_id)"+
 			" WHERE (source, source_id) IN ((?, ?)"+strings.Repeat(", (?, ?)", len(part)-1)+") FOR UPDATE", args...)
 		if err != nil {
 			return nil, err
@@ -371,6 +371,7 @@ func (e *Engine) insertJobs(ctx context.Context, tx *sqlx.Tx, jobs []store.Job, 
 func (e *Engine) show(ctx context.Context, tx *sqlx.Tx, jobs []store.Job) error {
 	places := inserter{e: e, tx: tx, head: "INSERT INTO open_job (id, lat, lng, s2, h3, geohash, category, employer, pay, posted, expires) VALUES "}
 	remotes := inserter{e: e, tx: tx, head: "INSERT INTO open_remote_job (id, category, employer, pay, posted, expires) VALUES "}
+	checked := false
 	for i := range jobs {
 		j := &jobs[i]
 		if j.State != store.Open {
@@ -381,8 +382,15 @@ func (e *Engine) show(ctx context.Context, tx *sqlx.Tx, jobs []store.Job) error 
 		if j.Remote {
 			err = remotes.add(ctx, append([]any{int64(j.ID)}, filters...))
 		} else {
-			s2, h3, geohash := numbers(j.At)
-			err = places.add(ctx, append([]any{int64(j.ID), j.At.Lat, j.At.Lng, s2, h3, geohash}, filters...))
+			if !checked {
+				if err := e.checkBlur(ctx, tx); err != nil {
+					return err
+				}
+				checked = true
+			}
+			at := e.blur.Place(j)
+			s2, h3, geohash := numbers(at)
+			err = places.add(ctx, append([]any{int64(j.ID), at.Lat, at.Lng, s2, h3, geohash}, filters...))
 		}
 		if err != nil {
 			return err

@@ -26,10 +26,13 @@ const migrationLockWait = 600
 // first; then they find nothing left to do. Each migration makes one change
 // and may run again, since MySQL cannot roll back a change of the schema.
 func (e *Engine) Migrate(ctx context.Context) error {
-	return e.migrate(ctx, func(p *goose.Provider) error {
+	if err := e.migrate(ctx, func(p *goose.Provider) error {
 		_, err := p.Up(ctx)
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	return e.adoptBlur(ctx)
 }
 
 // migrate calls f with a provider, on a pool of its own whose statements may
@@ -115,7 +118,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	case have > want:
 		return fmt.Errorf("the database schema is at version %d, this program knows only %d: install a newer nearjob", have, want)
 	}
-	return nil
+	return e.readyBlur(ctx)
 }
 
 // newestVersion returns the highest version of the embedded migrations.

@@ -51,7 +51,7 @@ func TestMigrations(t *testing.T) {
 		}
 	}
 	notReady("on an empty schema")
-	all := []string{"alert", "alert_cell", "alert_hit", "answer", "application", "device", versionTable, "job", "job_event", "open_job", "open_remote_job", "outbox", "settings", "webhook"}
+	all := []string{"alert", "alert_cell", "alert_hit", "answer", "application", "device", versionTable, "job", "job_event", "open_job", "open_job_blur", "open_remote_job", "outbox", "settings", "webhook"}
 	for range 2 {
 		up()
 		ready("after Migrate")

@@ -120,6 +120,10 @@ func (e *Engine) MatchAlerts(ctx context.Context, o store.Opening, after store.A
 			return err
 		}
 		if job.Alertable(now) {
+			if err := c.checkBlur(); err != nil {
+				return err
+			}
+			job.At = c.blur.Place(&job) // or alerts would find out where it is
 			var err error
 			if next, err = c.tellAround(&job, o, after, limit, now, &done); err != nil || next != nil {
 				return err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/ext/rtree"
+
+	"github.com/nearjob/nearjob/store"
 )
 
 // conn is one connection with the statements that it has prepared. It serves
@@ -15,6 +17,7 @@ type conn struct {
 	*sqlite3.Conn
 	prepared map[string]*sqlite3.Stmt
 	told     func(sql string) // of each statement that run executes; nil: nobody
+	blur     *store.Blur      // the engine's
 }
 
 // maxPrepared bounds the prepared statements of a connection: texts differ by

@@ -29,6 +29,11 @@
 // The file is in WAL mode with synchronous=FULL: what was acknowledged survives
 // the end of the process and the loss of power.
 //
+// Where places are blurred (Options.Blur), open_job and the R*Tree have the blurred ones
+// and job the exact ones. Each write of a place looks into open_job_blur, which says
+// by which blur, and refuses to write by another; [Engine.Reblur] changes that
+// first and then the places.
+//
 // # Reading
 //
 // Readers have connections of their own and wait for no writer. All statements

@@ -35,6 +35,10 @@ type Options struct {
 	// IDs makes the ids of applications and events. nil: one of a random node.
 	IDs *store.IDs
 
+	// Blur gives jobs other places in the search tables and for alerts; nil: their
+	// own. All processes must have the same, see [Engine.Reblur].
+	Blur *store.Blur
+
 	// OnWrite is told of each statement of the writing connection before it runs: for
 	// a trace or a count. It must be quick and not use the engine. nil: nobody is told.
 	OnWrite func(sql string)
@@ -49,6 +53,7 @@ type Engine struct {
 	timeout time.Duration
 	log     *slog.Logger
 	ids     *store.IDs
+	blur    *store.Blur
 
 	writer chan *conn // the one writing connection, when it is free
 	idle   chan *conn // reading connections that are free; nil stands for one not yet opened
@@ -100,9 +105,9 @@ func Open(ctx context.Context, name string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, explainOpen(path, err)
 	}
-	w.told = o.OnWrite
+	w.told, w.blur = o.OnWrite, o.Blur
 	e := &Engine{
-		path: path, timeout: o.Timeout, log: o.Logger, ids: o.IDs,
+		path: path, timeout: o.Timeout, log: o.Logger, ids: o.IDs, blur: o.Blur,
 		writer: make(chan *conn, 1), idle: make(chan *conn, o.MaxReaders), closing: make(chan struct{}),
 	}
 	e.writer <- w

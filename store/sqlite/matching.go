@@ -26,7 +26,7 @@ func (e *Engine) Post(ctx context.Context, j store.Job) (store.Outcome, error) {
 	if err != nil {
 		return store.Outcome{}, err
 	}
-	r := newRow(eff.Job)
+	r := newRow(e.blur, eff.Job)
 	err = e.write(ctx, func(c *conn) error {
 		if err := c.add(&r); err != nil {
 			return err
@@ -238,7 +238,7 @@ func (c *conn) carryOut(was *store.Job, seq int64, app *store.Application, eff *
 	}
 	switch {
 	case edited:
-		r := newRow(*j)
+		r := newRow(c.blur, *j)
 		if err := c.change(was, &r); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (c *conn) carryOut(was *store.Job, seq int64, app *store.Application, eff *
 			return err
 		}
 		if j.State == store.Open {
-			r := newRow(*j)
+			r := newRow(c.blur, *j)
 			if err := c.show(&r); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 // schemaVersion is the number of the last file in migrations.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // migrateWait is how long to wait for another process that migrates.
 const migrateWait = 2 * time.Minute
@@ -31,9 +31,12 @@ const migrateWait = 2 * time.Minute
 // comes. The empty file stays: who removes it takes it away under somebody who is
 // just opening it.
 func (e *Engine) Migrate(ctx context.Context) error {
-	if v, err := e.version(ctx); err != nil || v == schemaVersion {
+	switch v, err := e.version(ctx); {
+	case err != nil:
 		return err
-	} else if v > schemaVersion {
+	case v == schemaVersion:
+		return e.adoptBlur(ctx)
+	case v > schemaVersion:
 		return newer(e.path, v)
 	}
 	unlock, err := e.lockMigrations(ctx)
@@ -53,7 +56,7 @@ func (e *Engine) Migrate(ctx context.Context) error {
 	for _, r := range results {
 		e.log.InfoContext(ctx, "migrated", "database", e.path, "version", r.Source.Version, "took", r.Duration)
 	}
-	return nil
+	return e.adoptBlur(ctx)
 }
 
 // migrations returns goose over the embedded files, and what to call after use.
@@ -120,7 +123,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	case v > schemaVersion:
 		return newer(e.path, v)
 	}
-	return nil
+	return e.readyBlur(ctx)
 }
 
 func newer(path string, v int64) error {

@@ -87,7 +87,7 @@ func (e *Engine) Count(ctx context.Context) (n int, err error) {
 // Save implements [store.Jobs]. A record that does not differ from what is
 // stored counts as updated and costs no write.
 func (e *Engine) Save(ctx context.Context, jobs []store.Job) (store.Saved, error) {
-	rows := lastOfEach(jobs)
+	rows := lastOfEach(e.blur, jobs)
 	if len(rows) == 0 {
 		return store.Saved{}, nil
 	}
@@ -112,23 +112,25 @@ func (e *Engine) Save(ctx context.Context, jobs []store.Job) (store.Saved, error
 	return saved, nil
 }
 
-// row is a job with its cell numbers.
+// row is a job with its place in the search tables and the cell numbers of that.
 type row struct {
 	job             store.Job
+	at              geo.LatLng
 	s2, h3, geohash int64
 }
 
-func newRow(j store.Job) row {
+func newRow(b *store.Blur, j store.Job) row {
 	r := row{job: j}
 	if !j.Remote {
-		r.s2, r.h3, r.geohash = cell.S2.Index(j.At), cell.H3.Index(j.At), cell.Geohash.Index(j.At)
+		r.at = b.Place(&j)
+		r.s2, r.h3, r.geohash = cell.S2.Index(r.at), cell.H3.Index(r.at), cell.Geohash.Index(r.at)
 	}
 	return r
 }
 
 // lastOfEach returns the last job of each (Source, SourceID), in the order of
 // the clustered key: neighbours then go into the same pages, one after the other.
-func lastOfEach(jobs []store.Job) []row {
+func lastOfEach(b *store.Blur, jobs []store.Job) []row {
 	type pair struct{ source, id string }
 	last := make(map[pair]int, len(jobs))
 	for i := range jobs {
@@ -137,7 +139,7 @@ func lastOfEach(jobs []store.Job) []row {
 	rows := make([]row, 0, len(last))
 	for i := range jobs {
 		if last[pair{jobs[i].Source, jobs[i].SourceID}] == i {
-			rows = append(rows, newRow(jobs[i]))
+			rows = append(rows, newRow(b, jobs[i]))
 		}
 	}
 	slices.SortFunc(rows, func(a, b row) int {
@@ -159,11 +161,15 @@ func (c *conn) save(r *row) (added bool, err error) {
 	if old == nil {
 		return true, c.add(r)
 	}
+	moved := r.job.Requester != old.Requester // the blurred place depends on it
 	r.job.ID, r.job.State, r.job.Requester, r.job.Version = old.ID, old.State, old.Requester, old.Version
 	if r.job == *old {
 		return false, nil
 	}
 	r.job.Version++
+	if moved {
+		*r = newRow(c.blur, r.job)
+	}
 	return false, c.change(old, r)
 }
 
@@ -201,12 +207,15 @@ func (c *conn) show(r *row) error {
 		return c.run(nil, `INSERT INTO open_remote_job (id, category, employer, pay, posted, expires) VALUES (?, ?, ?, ?, ?, ?)`,
 			id, j.Category, j.Employer, j.Pay.Amount, posted, expires)
 	}
-	if err := c.run(nil, `INSERT INTO open_job (id, lat, lng, s2, h3, geohash, category, employer, pay, posted, expires)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, j.At.Lat, j.At.Lng, r.s2, r.h3, r.geohash, j.Category, j.Employer, j.Pay.Amount, posted, expires); err != nil {
+	if err := c.checkBlur(); err != nil {
 		return err
 	}
-	return c.run(nil, "INSERT INTO open_job_rtree (job, lat0, lat1, lng0, lng1) VALUES (?1, ?2, ?2, ?3, ?3)", id, j.At.Lat, j.At.Lng)
+	if err := c.run(nil, `INSERT INTO open_job (id, lat, lng, s2, h3, geohash, category, employer, pay, posted, expires)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, r.at.Lat, r.at.Lng, r.s2, r.h3, r.geohash, j.Category, j.Employer, j.Pay.Amount, posted, expires); err != nil {
+		return err
+	}
+	return c.run(nil, "INSERT INTO open_job_rtree (job, lat0, lat1, lng0, lng1) VALUES (?1, ?2, ?2, ?3, ?3)", id, r.at.Lat, r.at.Lng)
 }
 
 // hide takes a job, as it is stored, out of the search tables.
@@ -249,7 +258,7 @@ func (e *Engine) Move(ctx context.Context, id store.ID, from, to store.State) er
 		if err := c.run(nil, "UPDATE job SET state = ?, version = version + 1 WHERE id = ?", string(to), int64(id)); err != nil {
 			return err
 		}
-		r := newRow(*old)
+		r := newRow(c.blur, *old)
 		r.job.State = to
 		return c.show(&r)
 	})
