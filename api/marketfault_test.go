@@ -74,6 +74,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{fmt.Errorf("x: %w", store.ErrBusy), 503, "busy", "busy", true},
 		{fmt.Errorf("x: %w", store.ErrUnknownOutcome), 503, "same Idempotency-Key", "unknown", true},
+		{fmt.Errorf("x: %w", store.ErrPlaces), 503, "/readyz", "failed", true},
 		{fmt.Errorf("x: %w", store.ErrTimeout), 504, "nothing was done", "timeout", false},
 		{fmt.Errorf("x: %w", context.DeadlineExceeded), 504, "same Idempotency-Key", "timeout", false},
 		{errors.New("password is hunter2"), 500, "Internal error", "failed", false},

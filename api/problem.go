@@ -95,6 +95,9 @@ func (a *api) problem(ctx context.Context, err error) *Problem {
 	case errors.Is(err, store.ErrBusy):
 		known = p(http.StatusServiceUnavailable, detailBusy)
 		known.header = http.Header{"Retry-After": {"1"}}
+	case errors.Is(err, store.ErrPlaces):
+		known = p(http.StatusServiceUnavailable, detailPlaces)
+		known.header = http.Header{"Retry-After": {"10"}} // another node may do it
 	case errors.Is(err, store.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		known = p(http.StatusGatewayTimeout, detailTimeout)
 	default:
@@ -110,6 +113,7 @@ const (
 	detailNotFound      = "There is no such job."
 	detailNoApplication = "There is no such application."
 	detailBusy          = "The database is busy. Try again in a second."
+	detailPlaces        = "Nothing was done: this server's settings no longer fit the database's, and it has to be started with others. Its operator sees why in /readyz."
 	detailTimeout       = "The search took too long and was stopped. Ask for a smaller radius or a lower limit."
 	detailTooSlow       = "The database took too long, and nothing was done. Try again."
 	detailUnsure        = "The time for this request is over, and it may have been done all the same. " + detailAgain

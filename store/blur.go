@@ -39,10 +39,11 @@ var ErrPlaces = errors.New("the places in the search table are blurred otherwise
 // again, when the job is edited, or when the same person posts another job from the
 // same home a few metres off: there is nothing to take the mean of. With the poster
 // in it, nobody can learn where squares are blurred to by posting jobs of his own. An
-// imported job has no poster: its source and number there stand for one.
+// imported job has no poster: its source and employer stand for one, or its number there
+// where no employer is named.
 //
-// Known limits: who knows that several people post from one building may take the mean of
-// their points. A home on the edge of a square has two points, in a corner four, when its
+// Known limits: who knows that several people, or imported jobs without an employer, are
+// of one building may take the mean of their points. A home on the edge of a square has two points, in a corner four, when its
 // owner's phone says now one side and now the other: their mean is still a mean of so
 // many, and no more of them ever come.
 type Blur struct {
@@ -155,8 +156,13 @@ func (b *Blur) Place(j *Job) geo.LatLng {
 	if b == nil || j.Remote {
 		return j.At
 	}
-	parts := []string{"requester", string(j.Requester)}
-	if j.Requester == "" {
+	var parts []string
+	switch {
+	case j.Requester != "":
+		parts = []string{"requester", string(j.Requester)}
+	case j.Employer != "":
+		parts = []string{"employer", j.Source, j.Employer}
+	default:
 		parts = []string{"source", j.Source, j.SourceID}
 	}
 	row, column, middle := b.square(j.At)

@@ -62,14 +62,18 @@ func TestBlurHolds(t *testing.T) {
 	home := geo.LatLng{Lat: 37.56631, Lng: 126.97794}
 	seen := map[geo.LatLng]bool{}
 	r := rand.New(rand.NewPCG(3, 4))
-	for n := range 500 {
-		j := store.Job{ID: store.ID(n + 1), Requester: "ann", Title: fmt.Sprint(n), At: home}
-		j.At.Lat += (r.Float64() - 0.5) * 2e-4 // as a phone says, give or take 11 m
-		j.At.Lng += (r.Float64() - 0.5) * 2e-4
-		seen[b.Place(&j)] = true
-	}
-	if len(seen) > 4 { // the squares that meet in a corner
-		t.Errorf("one home is blurred to %d points", len(seen))
+	for _, whose := range []store.Job{{Requester: "ann"}, {Requester: "ann", Employer: "Ann's"}, {Source: "a", Employer: "Ann's"}} {
+		clear(seen)
+		for n := range 500 {
+			j := whose
+			j.ID, j.SourceID, j.Title, j.At = store.ID(n+1), fmt.Sprint(n), fmt.Sprint(n), home
+			j.At.Lat += (r.Float64() - 0.5) * 2e-4 // as a phone says, give or take 11 m
+			j.At.Lng += (r.Float64() - 0.5) * 2e-4
+			seen[b.Place(&j)] = true
+		}
+		if len(seen) > 4 { // the squares that meet in a corner
+			t.Errorf("one home of %+v is blurred to %d points", whose, len(seen))
+		}
 	}
 
 	// Every other input gives another point.
@@ -77,9 +81,12 @@ func TestBlurHolds(t *testing.T) {
 	bob := store.Job{Requester: "bob", At: home}
 	imported := store.Job{Source: "a", SourceID: "b", At: home}
 	shifted := store.Job{Source: "ab", SourceID: "", At: home}
+	employer := store.Job{Source: "a", SourceID: "b", Employer: "b", At: home}
+	other := store.Job{Source: "a", SourceID: "b", Employer: "c", At: home}
 	points := map[geo.LatLng]string{}
 	for name, p := range map[string]geo.LatLng{
 		"ann": b.Place(&ann), "bob": b.Place(&bob), "imported": b.Place(&imported), "shifted": b.Place(&shifted),
+		"an employer": b.Place(&employer), "another employer": b.Place(&other),
 		"another secret": newBlur(t, blurSecret+"x", 600).Place(&ann), "another radius": newBlur(t, blurSecret, 601).Place(&ann),
 	} {
 		if other, is := points[p]; is {

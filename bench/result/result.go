@@ -301,9 +301,9 @@ type Grid struct {
 
 // Table is what was found in the user's own table.
 type Table struct {
-	Name    string `json:"name"` // schema.table, as it was named
-	Rows    int    `json:"rows"` // that pass Where
-	Copied  int    `json:"copied"`
+	Name    string `json:"name"`    // schema.table, as it was named
+	Rows    int    `json:"rows"`    // that pass Where
+	Copied  int    `json:"copied"`  // of these, usable or not
 	Sampled bool   `json:"sampled"` // not all rows were copied
 	Where   string `json:"where,omitempty"`
 	// Problems are the rows and columns that could not be used as they are.

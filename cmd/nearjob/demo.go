@@ -52,6 +52,10 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
+	deps, opts, so, err := c.parts(ctx, e, true, c.logger(s.err))
+	if err != nil {
+		return err
+	}
 	at, url := dataset.Seoul(), "http://"+l.Addr().String()
 	_, err = fmt.Fprintf(s.out, `%d jobs in %s. Try:
 
@@ -65,7 +69,6 @@ The API: %[3]s/docs   Ctrl-C ends it.
 		return err
 	}
 	serving = true
-	deps, opts, so := c.parts(e, true, c.logger(s.err))
 	return c.serve(ctx, l, e, deps, opts, so)
 }
 

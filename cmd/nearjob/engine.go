@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nearjob/nearjob/api/auth"
 	"github.com/nearjob/nearjob/store"
 	"github.com/nearjob/nearjob/store/mysql"
 	"github.com/nearjob/nearjob/store/sqlite"
@@ -21,6 +22,33 @@ type database struct {
 	DBTimeout   time.Duration `name:"db-timeout" default:"5s" help:"Time limit of a statement, enforced in the server too."`
 	DBConns     int           `name:"db-conns" default:"16" help:"Connections to the database at the most."`
 	AutoMigrate bool          `name:"auto-migrate" default:"true" negatable:"" help:"Bring the schema to this version first."`
+	blurring
+}
+
+// blurring is the flags that hide where exactly the jobs are. Every program on one
+// database must have the same.
+type blurring struct {
+	BlurM          *float64    `name:"blur-m" placeholder:"METRES" help:"Show jobs at another place, at most this far away, to all but the requester and the accepted worker. nearjob migrate changes the jobs that are there; 0 shows them as they are."`
+	BlurSecret     auth.Secret `name:"blur-secret" placeholder:"SECRET" help:"What the places are drawn from, at least 16 bytes. Others on this machine can see a flag: better in the environment or a file."`
+	BlurSecretFile string      `name:"blur-secret-file" type:"path" placeholder:"FILE" help:"A file with that secret; white space at its end does not count."`
+}
+
+// blur returns nil where places are shown as they are.
+func (b blurring) blur() (*store.Blur, error) {
+	secret, err := secretOf("blur-secret", b.BlurSecret, b.BlurSecretFile)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.BlurM == nil && secret != "":
+		return nil, usage("--blur-secret without --blur-m: say how far, or 0 for not at all")
+	case b.BlurM == nil || *b.BlurM == 0:
+		return nil, nil
+	}
+	blur, err := store.NewBlur([]byte(secret), *b.BlurM)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return blur, nil
 }
 
 // engine is what both databases do.
@@ -28,6 +56,8 @@ type engine interface {
 	store.Engine
 	store.Market
 	store.Alerts
+	store.Reblurrer
+	Blur() *store.Blur
 }
 
 var (
@@ -51,6 +81,10 @@ func (d database) openWith(ctx context.Context, fallback string, o engineOptions
 	if d.DBConns < 1 {
 		return nil, usage("--db-conns: %d is not 1 or more", d.DBConns)
 	}
+	blur, err := d.blur()
+	if err != nil {
+		return nil, err
+	}
 	dsn := d.DB
 	if dsn == "" {
 		dir, err := dataDir()
@@ -59,15 +93,12 @@ func (d database) openWith(ctx context.Context, fallback string, o engineOptions
 		}
 		dsn = "sqlite:" + filepath.Join(dir, fallback)
 	}
-	var (
-		e   engine
-		err error
-	)
+	var e engine
 	switch scheme, _, _ := strings.Cut(dsn, ":"); scheme {
 	case "sqlite":
-		e, err = sqlite.Open(ctx, dsn, sqlite.Options{Timeout: d.DBTimeout, MaxReaders: d.DBConns, IDs: o.ids})
+		e, err = sqlite.Open(ctx, dsn, sqlite.Options{Timeout: d.DBTimeout, MaxReaders: d.DBConns, IDs: o.ids, Blur: blur})
 	case "mysql":
-		e, err = mysql.Open(ctx, dsn, mysql.Options{Timeout: d.DBTimeout, MaxConns: d.DBConns, IDs: o.ids, OnRetry: o.onRetry})
+		e, err = mysql.Open(ctx, dsn, mysql.Options{Timeout: d.DBTimeout, MaxConns: d.DBConns, IDs: o.ids, Blur: blur, OnRetry: o.onRetry})
 	default:
 		// The value may hold a password: it is not repeated.
 		return nil, usage("--db: want sqlite:FILE or mysql://user:pass@host:port/db")

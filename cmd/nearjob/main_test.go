@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nearjob/nearjob/testdata/testdb"
 )
 
 // call runs a command line as main does.
@@ -143,10 +145,11 @@ func TestCancelledImportSaysHowToGoOn(t *testing.T) {
 	}
 }
 
-// The tests choose every setting themselves.
+// The tests choose every setting themselves, but for the server that testdb uses.
 func TestMain(m *testing.M) {
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "NEARJOB_") {
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, "NEARJOB_") && name != testdb.EnvDSN && name != testdb.EnvRequire {
 			os.Unsetenv(name)
 		}
 	}

@@ -63,7 +63,10 @@ func (c *serveCmd) Run(ctx context.Context, s streams) (err error) {
 		return errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	deps, opts, so := c.parts(e, c.AllowExplain, log)
+	deps, opts, so, err := c.parts(ctx, e, c.AllowExplain, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	if err := m.add(ctx, e, &deps, &opts, &so); err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -97,20 +100,27 @@ func (c *server) logger(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, opts))
 }
 
-// parts are what every server is made of.
-func (c *server) parts(e store.Engine, allowExplain bool, log *slog.Logger) (api.Deps, api.Options, api.ServerOptions) {
+// parts are what every server is made of. Where places are blurred otherwise than this
+// server would, there are none; anything else that is not ready may still become so.
+func (c *server) parts(ctx context.Context, e engine, allowExplain bool, log *slog.Logger) (api.Deps, api.Options, api.ServerOptions, error) {
+	if err := e.Ready(ctx); errors.Is(err, store.ErrPlaces) {
+		return api.Deps{}, api.Options{}, api.ServerOptions{}, err
+	}
 	deps := api.Deps{Search: search.New(e, time.Now), Jobs: e, Ready: e, Log: log}
 	if pooled, ok := e.(interface{ DB() *sqlx.DB }); ok {
 		deps.Collectors = append(deps.Collectors, collectors.NewDBStatsCollector(pooled.DB().DB, e.Name()))
 	}
+	if b := e.Blur(); b != nil {
+		deps.Place = b.Place
+	}
 	opts := api.Options{AllowExplain: allowExplain, CORSOrigins: c.CORSOrigin, RequestTimeout: c.RequestTimeout, Version: version()}
-	return deps, opts, api.ServerOptions{Grace: c.Grace, Log: log}
+	return deps, opts, api.ServerOptions{Grace: c.Grace, Log: log}, nil
 }
 
 // serve answers requests until ctx ends.
-func (c *server) serve(ctx context.Context, l net.Listener, e store.Engine, deps api.Deps, opts api.Options, so api.ServerOptions) error {
+func (c *server) serve(ctx context.Context, l net.Listener, e engine, deps api.Deps, opts api.Options, so api.ServerOptions) error {
 	h := api.New(deps, opts)
-	deps.Log.Info("serving", "address", l.Addr().String(), "database", e.Name(), "matching", deps.Market != nil)
+	deps.Log.Info("serving", "address", l.Addr().String(), "database", e.Name(), "matching", deps.Market != nil, "places", e.Blur().String())
 	err := api.Serve(ctx, l, h, so)
 	deps.Log.Info("ended")
 	return err

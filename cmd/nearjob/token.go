@@ -54,28 +54,33 @@ type jwtSecret struct {
 // maxSecretFile is far more than a secret has, and less than a wrong file may have.
 const maxSecretFile = 64 << 10
 
-// secret returns the shared secret, "" for none. No error holds any of it.
 func (c *jwtSecret) secret() (auth.Secret, error) {
+	return secretOf("jwt-secret", c.JWTSecret, c.JWTSecretFile)
+}
+
+// secretOf returns a secret that a flag has, or the file that the flag's namesake
+// with -file names; "" for neither. No error holds any of it.
+func secretOf(flag string, value auth.Secret, file string) (auth.Secret, error) {
 	switch {
-	case c.JWTSecretFile == "":
-		return c.JWTSecret, nil
-	case c.JWTSecret != "":
-		return "", usage("--jwt-secret (or NEARJOB_JWT_SECRET) and --jwt-secret-file are both given: want one of them")
+	case file == "":
+		return value, nil
+	case value != "":
+		return "", usage("--%s (or %s) and --%[1]s-file are both given: want one of them", flag, "NEARJOB_"+strings.ToUpper(strings.ReplaceAll(flag, "-", "_")))
 	}
-	info, err := os.Stat(c.JWTSecretFile)
+	info, err := os.Stat(file)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSecretFile) {
-		return "", usage("--jwt-secret-file: %s is not a file of at most %d bytes", c.JWTSecretFile, maxSecretFile)
+		return "", usage("--%s-file: %s is not a file of at most %d bytes", flag, file, maxSecretFile)
 	}
 	if err != nil {
-		return "", fmt.Errorf("--jwt-secret-file: %w", err)
+		return "", fmt.Errorf("--%s-file: %w", flag, err)
 	}
-	text, err := os.ReadFile(c.JWTSecretFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("--jwt-secret-file: %w", err)
+		return "", fmt.Errorf("--%s-file: %w", flag, err)
 	}
 	secret := strings.TrimRight(string(text), " \t\r\n")
 	if secret == "" {
-		return "", usage("--jwt-secret-file: %s is empty", c.JWTSecretFile)
+		return "", usage("--%s-file: %s is empty", flag, file)
 	}
 	return auth.Secret(secret), nil
 }

@@ -190,6 +190,9 @@ func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFu
 // Name implements [store.Admin].
 func (e *Engine) Name() string { return "mysql" }
 
+// Blur returns Options.Blur.
+func (e *Engine) Blur() *store.Blur { return e.blur }
+
 // Close ends all connections.
 func (e *Engine) Close() error { return e.db.Close() }
 

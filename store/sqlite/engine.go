@@ -154,6 +154,9 @@ func filePath(name string) (string, error) {
 // Name returns "sqlite".
 func (e *Engine) Name() string { return "sqlite" }
 
+// Blur returns Options.Blur.
+func (e *Engine) Blur() *store.Blur { return e.blur }
+
 // Path returns the absolute path of the database file.
 func (e *Engine) Path() string { return e.path }
 

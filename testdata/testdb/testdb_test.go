@@ -58,21 +58,23 @@ func record() (r *recorder, url string) {
 func TestMySQLWithoutServer(t *testing.T) {
 	const secret = "s3cret"
 	tests := []struct {
-		name, dsn, require string
-		wantSkip           bool
-		wantFatal          string
+		name, dsn string
+		require   bool
+		wantSkip  bool
+		wantFatal string
 	}{
-		{"not set", "", "", true, ""},
-		{"not set but required", "", "1", false, "may not be skipped"},
-		{"malformed", "mysql://u:" + secret + "@db:port/", "", false, "not of the form mysql://"},
-		{"socket file", "u:" + secret + "@unix(/nowhere)/", "", false, "TCP"},
+		{"not set", "", false, true, ""},
+		{"not set but required", "", true, false, "may not be skipped"},
+		{"malformed", "mysql://u:" + secret + "@db:port/", false, false, "not of the form mysql://"},
+		{"socket file", "u:" + secret + "@unix(/nowhere)/", false, false, "TCP"},
 		// Port 1 is reserved and nothing listens on it.
-		{"nobody answers", "mysql://u:" + secret + "@127.0.0.1:1/", "", false, "create a schema"},
+		{"nobody answers", "mysql://u:" + secret + "@127.0.0.1:1/", false, false, "create a schema"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(EnvDSN, tt.dsn)
-			t.Setenv(EnvRequire, tt.require)
+			defer func(was bool) { required = was }(required)
+			required = tt.require
 			r, _ := record()
 			if got := r.skipped != ""; got != tt.wantSkip {
 				t.Errorf("skipped: got %v, want %v", got, tt.wantSkip)
