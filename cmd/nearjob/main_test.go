@@ -147,6 +147,7 @@ func TestCancelledImportSaysHowToGoOn(t *testing.T) {
 
 // The tests choose every setting themselves, but for the server that testdb uses.
 func TestMain(m *testing.M) {
+	beMain()
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if strings.HasPrefix(name, "NEARJOB_") && name != testdb.EnvDSN && name != testdb.EnvRequire {

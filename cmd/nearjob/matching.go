@@ -41,6 +41,8 @@ type matching struct {
 	FCMKey       string   `name:"fcm-key" type:"path" placeholder:"FILE" help:"Push messages: the key of a Google service account (JSON)."`
 	WebhookAllow []string `name:"webhook-allow" placeholder:"CIDR" help:"A private network that webhooks may be in. May be repeated."`
 	WebhookHTTP  bool     `name:"webhook-http" help:"Webhooks may be plain http."`
+
+	NotifyTimeout time.Duration `name:"notify-timeout" default:"30s" help:"Time limit of one delivery of a message. What a node that died was delivering, another delivers after four times that."`
 }
 
 // How often the background looks, and how long it keeps what is done.
@@ -71,6 +73,9 @@ func (c *matching) prepare(ctx context.Context, log *slog.Logger) (*market, erro
 	ids, err := store.NewIDs(time.Now, c.Node)
 	if err != nil {
 		return nil, usageError{err}
+	}
+	if c.NotifyTimeout < time.Second || c.NotifyTimeout > time.Hour {
+		return nil, usage("--notify-timeout: %v is not 1s..1h", c.NotifyTimeout)
 	}
 	m := &market{flags: c, log: log, ids: ids, retries: api.NewRetries()}
 	secret, err := c.secret()
@@ -127,7 +132,7 @@ func (m *market) add(ctx context.Context, e engine, deps *api.Deps, opts *api.Op
 	counted := notify.NewMetrics()
 	m.dispatcher, err = notify.New(
 		notify.Deps{Outbox: e, Profiles: e, Channels: channels, Texts: texts, Metrics: counted, Log: m.log},
-		notify.Options{Node: nodeName(m.ids)},
+		notify.Options{Node: nodeName(m.ids), Timeout: m.flags.NotifyTimeout},
 	)
 	if err != nil {
 		return err

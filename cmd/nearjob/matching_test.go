@@ -220,6 +220,7 @@ func TestMatchingWrongUse(t *testing.T) {
 		{"--jwt-secret=short", "at least 32"},
 		{"--no-public-read", "needs a way to check tokens"},
 		{"--node=5000", "1023"},
+		{"--notify-timeout=1ms", "1s..1h"},
 		{"--jwks-url=http://keys.example.com/", "https"},
 	} {
 		code, _, errs := call(t, "", "serve", "--db", tempDB(t), c.flag)

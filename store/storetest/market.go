@@ -190,8 +190,18 @@ func (m *market) messages(t *testing.T) map[store.ID][]store.Message {
 	return byEvent
 }
 
-// check holds, over what is stored of the jobs that were posted and of nothing
-// else:
+// check is [CheckMarket] of the jobs that were posted.
+func (m *market) check(t *testing.T) {
+	t.Helper()
+	var ids []store.ID
+	for id := store.ID(1); id <= store.ID(m.last.Load()); id++ {
+		ids = append(ids, id)
+	}
+	CheckMarket(t, m.e, ids)
+}
+
+// CheckMarket fails the test unless these things hold over what is stored of the jobs, which
+// must be all there are:
 //
 //   - a job is in a search table if and only if it is open;
 //   - exactly one application holds a job that is taken, none holds another;
@@ -201,12 +211,9 @@ func (m *market) messages(t *testing.T) map[store.ID][]store.Message {
 //   - the versions of the job and of the applications count their changes;
 //   - who is to be told of an event has one message of it, and nobody else, and
 //     the ids of a job's messages grow along its history.
-func (m *market) check(t *testing.T) {
+func CheckMarket(t *testing.T, e Venue, ids []store.ID) {
 	t.Helper()
-	var ids []store.ID
-	for id := store.ID(1); id <= store.ID(m.last.Load()); id++ {
-		ids = append(ids, id)
-	}
+	m := &market{e: e}
 	jobs := records(t, m.e, ids...)
 	var list []store.Job
 	for _, j := range jobs {
