@@ -14,7 +14,7 @@ BENCHCOUNT ?= 3
 
 # ./... leaves out what is below testdata, where the start of MySQL lives.
 PACKAGES := ./... ./testdata/testdb/... ./testdata/withchrome
-RACE_PACKAGES := ./store/... ./api/... ./bench/...
+RACE_PACKAGES := ./store/... ./api/... ./bench/... ./cmd/...
 
 # Runs a command with a MySQL server, in Docker unless NEARJOB_TEST_MYSQL_DSN names one.
 WITHMYSQL := $(GO) run ./testdata/testdb/withmysql --
