@@ -174,15 +174,12 @@ type Message struct {
 // Outbox is a dispatcher's side of the messages: at least once, and in order for
 // each job. A message is not handed out while an earlier one of its job is
 // pending; a dead one does not hold up the others. What alerts tell ([ActOpened])
-// has no order: it can be thousands of a job, and holds nothing up.
+// has no order: it can be thousands of a job, holds nothing up, and is handed out when
+// nothing else is due.
 type Outbox interface {
 	// Claim hands up to n due messages, at most one of each job that has an order, to a node, which holds
 	// them for the lease; after that they are handed out again. n is at most MaxKeys.
 	Claim(ctx context.Context, node string, n int, lease time.Duration, now time.Time) ([]Message, error)
-
-	// Renew makes the lease of a claimed message end at a later time. It returns
-	// ErrLeaseLost when the message is no longer this claim's.
-	Renew(ctx context.Context, m Message, until time.Time) error
 
 	// Done notes that a message was delivered, also by a claim whose lease has
 	// ended in the meantime.

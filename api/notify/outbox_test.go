@@ -82,20 +82,10 @@ func (o *outbox) Claim(_ context.Context, node string, n int, lease time.Duratio
 // held returns a message if the claim is still its.
 func (o *outbox) held(m store.Message) (*store.Message, error) {
 	is := o.messages[m.ID]
-	if is == nil || is.State != store.Pending || is.Node != m.Node || is.Attempts != m.Attempts {
+	if is == nil || is.State != store.Pending || is.Node != m.Node || is.Attempts != m.Attempts || !is.Due.Equal(m.Due) {
 		return nil, store.ErrLeaseLost
 	}
 	return is, nil
-}
-
-func (o *outbox) Renew(_ context.Context, m store.Message, until time.Time) error {
-	return o.do("renew", func() error {
-		is, err := o.held(m)
-		if err == nil {
-			is.Due = until
-		}
-		return err
-	})
 }
 
 func (o *outbox) Done(_ context.Context, m store.Message, now time.Time) error {

@@ -527,7 +527,7 @@ func TestMarketPlans(t *testing.T) {
 		{expireSQL, []any{10, 5}, 10},
 		{listSQL, []any{"pending", 0, 5}, 900}, // the estimate is without the LIMIT
 		{inboxSQL, []any{"u7", 0, 5}, 18},
-		{claimableSQL, []any{20, 5}, 10},
+		{claimableSQL, []any{false, 20, 5}, 10},
 		{"SELECT at FROM outbox FORCE INDEX (state_id) WHERE state = 'pending' ORDER BY id LIMIT 1", nil, 900},
 		{"DELETE FROM outbox WHERE state = ? AND due < ? ORDER BY due LIMIT ?", []any{"delivered", 20, 5}, 30},
 		{"DELETE FROM answer WHERE began < ? ORDER BY began LIMIT ?", []any{20, 5}, 30},
@@ -560,5 +560,120 @@ func TestMarketPlans(t *testing.T) {
 				t.Errorf("%s:\n%s, want at most %v rows along an index", q.sql, plan, q.rows)
 			}
 		}
+	}
+}
+
+// TestMyPlans holds that the lists of a user with a large share of all are read along
+// that user's index, and not past the rows of all others.
+func TestMyPlans(t *testing.T) {
+	e := open(t, Options{})
+	// Beyond 1,000 a recursion is refused.
+	const numbers = "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99), m (i) AS (SELECT 100 * a.i + b.i + 1 FROM n AS a, n AS b) SELECT "
+	for _, sql := range []string{
+		"INSERT INTO job (id, source, source_id, title, description, url, category, employer, pay, currency, pay_per, lat, lng, remote, state, posted, expires, requester)" +
+			numbers + "i, 'x', i, 't', '', '', '', '', 0, '', '', 1, 1, FALSE, 'open', 1, i, IF(i < 4000, 'u1', '') FROM m",
+		"INSERT INTO outbox (event, job, application, recipient, role, action, actor, at, title, job_state, note, state, attempts, due, node, last_error)" +
+			numbers + "i, i, 0, IF(i > 6000, 'u1', CONCAT('u', i)), '', '', '', 1, '', '', '', 'delivered', 0, i, '', '' FROM m",
+		"ANALYZE TABLE job, outbox",
+	} {
+		if _, err := e.db.Exec(sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	for _, q := range []struct {
+		sql, key string
+		args     []any
+	}{{myJobsSQL, "requester_id", []any{"u1", int64(1 << 62), 50}}, {inboxSQL, "recipient_id", []any{"u1", 0, 100}}} {
+		var rows []struct {
+			Key *string `db:"key"`
+		}
+		if err := e.db.Unsafe().Select(&rows, "EXPLAIN FORMAT=TRADITIONAL "+q.sql, q.args...); err != nil {
+			t.Fatalf("%s: %v", q.sql, err)
+		}
+		if len(rows) != 1 || rows[0].Key == nil || *rows[0].Key != q.key {
+			plan, _ := json.Marshal(rows)
+			t.Errorf("%s:\n%s, want the index %s", q.sql, plan, q.key)
+		}
+	}
+}
+
+// TestClaimSkips: a claim leaves out what another one holds, and does not wait for it.
+func TestClaimSkips(t *testing.T) {
+	e := open(t, Options{Timeout: time.Second})
+	for id := 1; id <= 2; id++ {
+		act(t, e, store.Command{Action: store.ActApply, Job: posted(t, e, id).ID, By: "ann"})
+	}
+	rival, err := e.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rival.Rollback()
+	if _, err := rival.Exec("SELECT id FROM outbox WHERE job = 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Claim(t.Context(), "a", 10, time.Minute, start.Add(time.Hour))
+	if err != nil || len(got) != 1 || got[0].Job != 2 {
+		t.Errorf("claimed %v: %+v, want the one that is not held", err, got)
+	}
+}
+
+// TestBlurHeld: from the moment that places are written until they are there, no other
+// blur can begin.
+func TestBlurHeld(t *testing.T) {
+	e := open(t, Options{})
+	tx, err := e.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := e.show(t.Context(), tx, []store.Job{job(t, 1, geo.LatLng{Lat: 52, Lng: 13})}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.db.Exec("SELECT blur FROM open_job_blur WHERE id = 1 FOR UPDATE NOWAIT"); !hasNumber(err, errLockNoWait) {
+		t.Errorf("%v, want that the row is held", err)
+	}
+}
+
+// TestEventIDTaken: where two nodes have made one id for an event by accident, the second
+// takes another.
+func TestEventIDTaken(t *testing.T) {
+	dsn := testdb.MySQL(t)
+	for id := 1; id <= 2; id++ {
+		ids, err := store.NewIDs(func() time.Time { return start }, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(t.Context(), dsn, Options{IDs: ids})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := e.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		act(t, e, store.Command{Action: store.ActApply, Job: posted(t, e, id).ID, By: "ann"})
+	}
+}
+
+// TestExpireHeld: a job that cannot be marked does not keep the others from it.
+func TestExpireHeld(t *testing.T) {
+	e := open(t, Options{Timeout: time.Second})
+	for id := 1; id <= 2; id++ {
+		j := job(t, id, geo.LatLng{Lat: 52, Lng: 13})
+		j.Requester, j.Expires = "rita", j.Posted.Add(time.Duration(id)*time.Minute)
+		if _, err := e.Post(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rival, err := e.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rival.Rollback()
+	if _, err := rival.Exec("UPDATE job SET title = 'held' WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.Expire(t.Context(), start.Add(24*time.Hour), 10); n != 1 || !errors.Is(err, store.ErrBusy) {
+		t.Errorf("marked %d, %v, want the one that is not held, and ErrBusy for the other", n, err)
 	}
 }

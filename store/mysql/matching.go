@@ -110,6 +110,7 @@ func (e *Engine) Expire(ctx context.Context, now time.Time, limit int) (int, err
 		return 0, translate(ctx, err)
 	}
 	n := 0
+	var errs []error // of jobs that do not keep the others from being marked
 	for _, id := range late {
 		_, err := e.act(ctx, store.Command{Action: store.ActExpire, Job: id, At: now}, nil)
 		var te *store.TransitionError
@@ -117,11 +118,13 @@ func (e *Engine) Expire(ctx context.Context, now time.Time, limit int) (int, err
 		case err == nil:
 			n++
 		case errors.As(err, &te): // another node was faster
-		default:
+		case ctx.Err() != nil:
 			return n, err
+		default:
+			errs = append(errs, fmt.Errorf("expire job %s: %w", id, err))
 		}
 	}
-	return n, nil
+	return n, errors.Join(errs...)
 }
 
 // act carries out a command in a transaction. change is an edit's.
@@ -209,6 +212,9 @@ func (e *Engine) subject(ctx context.Context, tx *sqlx.Tx, c *store.Command) (*s
 		app, err := e.findApplication(ctx, tx, "job = ? AND id = ?", int64(c.Job), int64(c.Application))
 		if err == nil && app == nil {
 			err = fmt.Errorf("application %s of job %s: %w", c.Application, c.Job, store.ErrNotFound)
+		}
+		if !c.Action.OnApplication() {
+			app = nil // it only named the job, and is one of those that the action has consequences for
 		}
 		return app, err
 	}
@@ -422,10 +428,11 @@ func (r *eventRow) event() store.Event {
 		At: store.Time(r.At), FromJob: r.FromJob, ToJob: r.ToJob, FromApp: r.FromApp, ToApp: r.ToApp, Reason: r.Reason, Told: r.Told}
 }
 
-// The lists, each along an index.
+// The lists, each along an index. Without the hints, the jobs and messages of who has a
+// large share of all are looked for along the primary key, past everybody else's.
 const (
 	appsOfSQL = "SELECT " + appColumns + " FROM application WHERE job = ? AND id > ? ORDER BY id LIMIT ?"
-	myJobsSQL = "SELECT " + jobColumns + " FROM job WHERE requester = ? AND id < ? ORDER BY id DESC LIMIT ?"
+	myJobsSQL = "SELECT " + jobColumns + " FROM job FORCE INDEX (requester_id) WHERE requester = ? AND id < ? ORDER BY id DESC LIMIT ?"
 	myAppsSQL = "SELECT " + appColumns + " FROM application WHERE worker = ? AND id < ? ORDER BY id DESC LIMIT ?"
 	eventsSQL = "SELECT " + eventColumns + " FROM job_event WHERE job = ? AND seq > ? ORDER BY seq LIMIT ?"
 )

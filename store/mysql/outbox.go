@@ -46,14 +46,15 @@ func (r *messageRow) message() store.Message {
 
 // The reads of the messages, each along an index.
 const (
-	claimableSQL = "SELECT id, job FROM outbox AS m FORCE INDEX (state_due) WHERE state = 'pending' AND due <= ?" +
+	claimableSQL = "SELECT id, job FROM outbox AS m FORCE INDEX (state_loose_due) WHERE state = 'pending' AND loose = ? AND due <= ?" +
 		" AND NOT EXISTS (SELECT 1 FROM outbox AS e WHERE e.lane = m.lane AND e.state = 'pending' AND e.id < m.id)" +
 		" ORDER BY due LIMIT ? FOR UPDATE OF m SKIP LOCKED"
 	listSQL  = "SELECT " + messageColumns + " FROM outbox FORCE INDEX (state_id) WHERE state = ? AND id > ? ORDER BY id LIMIT ?"
-	inboxSQL = "SELECT " + messageColumns + " FROM outbox WHERE recipient = ? AND id > ? ORDER BY id LIMIT ?"
+	inboxSQL = "SELECT " + messageColumns + " FROM outbox FORCE INDEX (recipient_id) WHERE recipient = ? AND id > ? ORDER BY id LIMIT ?"
 )
 
-// Claim implements [store.Outbox].
+// Claim implements [store.Outbox]. What alerts tell is taken when nothing else is due: it
+// would keep all others waiting, for a job can concern thousands.
 //
 // The messages that another node is claiming are skipped. That no earlier one of a
 // job is pending is asked twice: a locking read takes rows as they are now, but its
@@ -68,9 +69,20 @@ func (e *Engine) Claim(ctx context.Context, node string, n int, lease time.Durat
 	err := e.transition(ctx, "claim", false, func(tx *sqlx.Tx, unknown bool) error {
 		// Where the outcome of a claim is unknown, what it took is left to its lease.
 		rows = nil
-		var heads []struct{ ID, Job store.ID }
-		if err := e.sel(ctx, tx, &heads, claimableSQL, store.Millis(now), n); err != nil || len(heads) == 0 {
-			return err
+		type head struct{ ID, Job store.ID }
+		var heads []head
+		for _, loose := range []bool{false, true} {
+			if len(heads) == n {
+				break
+			}
+			var some []head
+			if err := e.sel(ctx, tx, &some, claimableSQL, loose, store.Millis(now), n-len(heads)); err != nil {
+				return err
+			}
+			heads = append(heads, some...)
+		}
+		if len(heads) == 0 {
+			return nil
 		}
 		ids := make([]int64, len(heads))
 		for i, h := range heads {
@@ -132,21 +144,17 @@ func (e *Engine) write(ctx context.Context, action, query string, args ...any) (
 	return n, nil
 }
 
-// held changes a message that a claim still holds.
+// held changes a message that a claim still holds. A replay begins to count the attempts
+// again: the end of the lease tells the claims of one node apart all the same.
 func (e *Engine) held(ctx context.Context, action string, m *store.Message, set string, args ...any) error {
 	return e.transition(ctx, action, false, func(tx *sqlx.Tx, unknown bool) error {
-		n, err := e.exec(ctx, tx, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ?",
-			append(slices.Clone(args), int64(m.ID), m.Attempts, m.Node)...)
+		n, err := e.exec(ctx, tx, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ? AND due = ?",
+			append(slices.Clone(args), int64(m.ID), m.Attempts, m.Node, store.Millis(m.Due))...)
 		if err != nil || n == 1 || unknown {
 			return err // an attempt that was done has let go of it
 		}
 		return fmt.Errorf("message %s: %w", m.ID, store.ErrLeaseLost)
 	})
-}
-
-// Renew implements [store.Outbox].
-func (e *Engine) Renew(ctx context.Context, m store.Message, until time.Time) error {
-	return e.held(ctx, "renew", &m, "due = ?", store.Millis(until))
 }
 
 // Retry implements [store.Outbox].

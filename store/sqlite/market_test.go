@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -143,5 +144,28 @@ func TestMigrateDown(t *testing.T) {
 	jobs, err := e.Jobs(t.Context(), []store.ID{1})
 	if err != nil || len(jobs) != 1 || jobs[0].Title != "Walk a dog" || jobs[0].Requester != "" {
 		t.Errorf("%v: %+v", err, jobs)
+	}
+}
+
+// TestEventIDTaken: where two processes have made one id for an event by accident, the
+// second takes another.
+func TestEventIDTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	for id := range store.ID(2) {
+		ids, err := store.NewIDs(func() time.Time { return posted }, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := reopen(t, path, Options{IDs: ids})
+		j := store.Job{ID: id + 1, Title: "Walk a dog", At: geo.LatLng{Lat: 52, Lng: 13}, Posted: posted, Requester: "rita"}
+		if _, err := e.Post(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Act(t.Context(), store.Command{Action: store.ActApply, Job: j.ID, By: "ann", At: posted}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Post(t.Context(), j); !errors.Is(err, store.ErrDuplicate) {
+			t.Errorf("posted twice: %v", err)
+		}
 	}
 }

@@ -27,15 +27,23 @@ func (e *Engine) Post(ctx context.Context, j store.Job) (store.Outcome, error) {
 		return store.Outcome{}, err
 	}
 	r := newRow(e.blur, eff.Job)
-	err = e.write(ctx, func(c *conn) error {
-		if err := c.add(&r); err != nil {
-			return err
+	added := false
+	for range 3 {
+		if err = e.write(ctx, func(c *conn) error {
+			added = false
+			if err := c.add(&r); err != nil {
+				return err
+			}
+			added = true
+			if err := c.run(nil, "UPDATE job SET seq = 1 WHERE id = ?", int64(eff.Job.ID)); err != nil {
+				return err
+			}
+			return c.record(&eff)
+		}); !added || !errors.Is(err, store.ErrDuplicate) {
+			break
 		}
-		if err := c.run(nil, "UPDATE job SET seq = 1 WHERE id = ?", int64(eff.Job.ID)); err != nil {
-			return err
-		}
-		return c.record(&eff)
-	})
+		eff.Events[0].ID = e.ids.Next() // as in act
+	}
 	if err != nil {
 		return store.Outcome{}, err
 	}
@@ -76,6 +84,7 @@ func (e *Engine) Expire(ctx context.Context, now time.Time, limit int) (int, err
 		return 0, err
 	}
 	n := 0
+	var errs []error // of jobs that do not keep the others from being marked
 	for _, id := range late {
 		_, err := e.act(ctx, store.Command{Action: store.ActExpire, Job: id, At: now}, nil)
 		var te *store.TransitionError
@@ -83,11 +92,13 @@ func (e *Engine) Expire(ctx context.Context, now time.Time, limit int) (int, err
 		case err == nil:
 			n++
 		case errors.As(err, &te): // somebody was faster
-		default:
+		case ctx.Err() != nil:
 			return n, err
+		default:
+			errs = append(errs, fmt.Errorf("expire job %s: %w", id, err))
 		}
 	}
-	return n, nil
+	return n, errors.Join(errs...)
 }
 
 const expireSQL = "SELECT id FROM job WHERE state = 'open' AND requester <> '' AND expires <= ? ORDER BY expires LIMIT ?"
@@ -159,6 +170,9 @@ func (c *conn) subject(cmd *store.Command) (job store.Job, seq int64, app *store
 			return
 		}
 		cmd.Job = app.Job
+		if !cmd.Action.OnApplication() {
+			app = nil // it only named the job, and is one of those that the action has consequences for
+		}
 	}
 	found := false
 	err = c.run(func(s *sqlite3.Stmt) error {

@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 // schemaVersion is the number of the last file in migrations.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // migrateWait is how long to wait for another process that migrates.
 const migrateWait = 2 * time.Minute

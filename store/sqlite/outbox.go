@@ -28,24 +28,27 @@ func scanMessage(s *sqlite3.Stmt) store.Message {
 
 // The reads of the messages, each along an index.
 const (
-	claimableSQL = "SELECT " + messageColumns + ` FROM outbox AS m WHERE state = 'pending' AND due <= ?
+	claimableSQL = "SELECT " + messageColumns + ` FROM outbox AS m WHERE state = 'pending' AND loose = ? AND due <= ?
 		AND NOT EXISTS (SELECT 1 FROM outbox AS e WHERE e.lane = m.lane AND e.state = 'pending' AND e.id < m.id) ORDER BY due LIMIT ?`
 	listSQL  = "SELECT " + messageColumns + " FROM outbox WHERE state = ? AND id > ? ORDER BY id LIMIT ?"
 	inboxSQL = "SELECT " + messageColumns + " FROM outbox WHERE recipient = ? AND id > ? ORDER BY id LIMIT ?"
 )
 
-// Claim implements [store.Outbox].
+// Claim implements [store.Outbox]. What alerts tell is taken when nothing else is due: it
+// would keep all others waiting, for a job can concern thousands.
 func (e *Engine) Claim(ctx context.Context, node string, n int, lease time.Duration, now time.Time) ([]store.Message, error) {
 	if err := store.CheckClaim(node, n, lease); err != nil {
 		return nil, err
 	}
 	var all []store.Message
 	err := e.write(ctx, func(c *conn) error {
-		if err := c.run(func(s *sqlite3.Stmt) error {
-			all = append(all, scanMessage(s))
-			return nil
-		}, claimableSQL, store.Millis(now), int64(n)); err != nil {
-			return err
+		for loose := range int64(2) {
+			if err := c.run(func(s *sqlite3.Stmt) error {
+				all = append(all, scanMessage(s))
+				return nil
+			}, claimableSQL, loose, store.Millis(now), int64(n-len(all))); err != nil {
+				return err
+			}
 		}
 		until := store.Millis(now.Add(lease))
 		for i := range all {
@@ -65,11 +68,12 @@ func (e *Engine) Claim(ctx context.Context, node string, n int, lease time.Durat
 	return all, nil
 }
 
-// held changes a message that a claim still holds.
+// held changes a message that a claim still holds. A replay begins to count the attempts
+// again: the end of the lease tells the claims of one node apart all the same.
 func (e *Engine) held(ctx context.Context, m *store.Message, set string, args ...any) error {
 	return e.write(ctx, func(c *conn) error {
-		args := append(args, int64(m.ID), int64(m.Attempts), m.Node)
-		if err := c.run(nil, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ?", args...); err != nil {
+		args := append(args, int64(m.ID), int64(m.Attempts), m.Node, store.Millis(m.Due))
+		if err := c.run(nil, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ? AND due = ?", args...); err != nil {
 			return err
 		}
 		if c.Changes() == 0 {
@@ -77,11 +81,6 @@ func (e *Engine) held(ctx context.Context, m *store.Message, set string, args ..
 		}
 		return nil
 	})
-}
-
-// Renew implements [store.Outbox].
-func (e *Engine) Renew(ctx context.Context, m store.Message, until time.Time) error {
-	return e.held(ctx, &m, "due = ?", store.Millis(until))
 }
 
 // Retry implements [store.Outbox].

@@ -600,4 +600,12 @@ func testAlertsHoldNothingUp(t *testing.T, m *alerted) {
 	if held := m.claim(t, "b", 100, clock); len(held) != 1 || held[0].Action != store.ActApply {
 		t.Errorf("claimed %+v, want the second of the job", held)
 	}
+	// Nor do those of another job wait for what is due before them.
+	m.post(t, "rita", nil)
+	m.match(t)
+	other := m.post(t, "omar", func(j *store.Job) { j.At = faraway })
+	m.must(t, store.Command{Action: store.ActApply, Job: other.ID, By: "wim", At: later(time.Second)})
+	if held := m.claim(t, "c", 2, later(2*time.Second)); len(held) != 2 || held[0].Job != other.ID && held[1].Job != other.ID {
+		t.Errorf("claimed %+v, want that of job %s before what alerts tell", held, other.ID)
+	}
 }

@@ -68,6 +68,14 @@ func testLife(t *testing.T, m *market) {
 	if last := events[len(events)-1]; last != out.Event {
 		t.Errorf("the last event is %+v, the outcome's %+v", last, out.Event)
 	}
+	// A cancellation that names the job by an application voids that one with the others.
+	job = m.post(t, "rita", nil)
+	ann = m.apply(t, job.ID, "ann")
+	m.must(t, store.Command{Action: store.ActAccept, Application: ann.ID, By: "rita"},
+		store.Command{Action: store.ActCancel, Application: ann.ID, By: "rita"})
+	if a, err := m.e.Application(t.Context(), ann.ID); err != nil || a.State != store.AppCancelled {
+		t.Errorf("the application of a cancelled job: %v: %+v", err, a)
+	}
 	m.check(t)
 }
 

@@ -11,9 +11,8 @@
 // Each event's data is a notify.Note as JSON, and its id the message's. A client
 // that comes back with Last-Event-ID gets what it missed, as long as the store
 // keeps it. Ids grow, but a message can become visible after one with a higher
-// id: its transaction took longer, or its node's clock is behind. So each look
-// begins a little before the last id (Options.Lookback), leaving out what the
-// stream has written. Such a late message is written without an id line, since it
+// id: its transaction took longer. So each look begins at the last id that the
+// stream knew a while ago (Options.Lookback), leaving out what it has written. Such a late message is written without an id line, since it
 // must not move Last-Event-ID back; and a client that resumes may get the
 // messages of that short time before its Last-Event-ID twice. Data carries the
 // id, by which to drop them.

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ type Options struct {
 	Heartbeat time.Duration // after this much silence a comment is sent; 0: 15 s
 	Write     time.Duration // for the client to take what is sent; 0: 10 s
 	MaxAge    time.Duration // after which a stream ends, so that the client logs in again; 0: 1 h
-	Lookback  time.Duration // how much later than its id says a message may become visible; 0: 10 s
+	Lookback  time.Duration // how much later than one with a higher id a message may become visible; 0: 10 s
 	Page      int           // messages read and written at a time, at most store.MaxKeys; 0: 100
 }
 
@@ -64,7 +65,6 @@ type Hub struct {
 	deps Deps
 	opts Options
 	log  *slog.Logger
-	span store.ID // Lookback, as a difference of ids
 
 	mu      sync.Mutex
 	streams map[store.UserID]map[*stream]bool
@@ -111,17 +111,8 @@ func New(deps Deps, opts Options) (*Hub, error) {
 	if deps.Rand == nil {
 		deps.Rand = rand.Float64
 	}
-	now := deps.Now()
-	early, err := firstID(now)
-	if err != nil {
-		return nil, err
-	}
-	late, err := firstID(now.Add(opts.Lookback))
-	if err != nil {
-		return nil, err
-	}
 	h := &Hub{
-		deps: deps, opts: opts, log: deps.Log, span: late - early,
+		deps: deps, opts: opts, log: deps.Log,
 		streams: make(map[store.UserID]map[*stream]bool), closed: make(chan struct{}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "nearjob_notify_stream_events_total", Help: "Messages written to streams, each time that they are.",
@@ -139,16 +130,6 @@ func New(deps Deps, opts Options) (*Hub, error) {
 		return float64(h.total)
 	})
 	return h, nil
-}
-
-// firstID is the lowest id of a millisecond: what a fresh source makes first, on
-// node 0. So the layout of ids stays store's business.
-func firstID(at time.Time) (store.ID, error) {
-	ids, err := store.NewIDs(func() time.Time { return at }, 0)
-	if err != nil {
-		return 0, err
-	}
-	return ids.Next(), nil
 }
 
 // Describe implements prometheus.Collector.
@@ -212,10 +193,23 @@ type stream struct {
 	wake     chan struct{}
 
 	cursor store.ID // the highest id that was written or is known to the client
-	// seen are the ids above cursor-span that were written, or were there before
+	floor  store.ID // nothing becomes visible any more at this id or below it
+	// seen are the ids above floor that were written, or were there before
 	// a stream that does not resume.
 	seen map[store.ID]bool
+	past []mark // the cursor's way from floor on, the oldest first
 }
+
+// mark says where the cursor was at a time.
+type mark struct {
+	at     time.Time
+	cursor store.ID
+}
+
+// behind is how many ids before its beginning a stream looks for what may become visible
+// late. Ids are the store's counter of all users' messages, so it is for what the whole service
+// writes within Options.Lookback.
+const behind = 10_000
 
 // Why a hub takes no more.
 var (
@@ -347,18 +341,37 @@ func (h *Hub) begin(ctx context.Context, s *stream, r *http.Request, after store
 	if err != nil {
 		return fmt.Errorf("find the last message: %w", err)
 	}
-	if resumes {
-		// An id beyond all there are would hide every message to come.
-		s.cursor = min(after, last)
-		s.seen[s.cursor] = true
-		return nil
-	}
 	s.cursor = last
-	return h.read(ctx, s, func(m store.Message) error {
-		s.saw(m.ID)
+	if resumes {
+		s.cursor = min(after, last) // an id beyond all there are would hide every message to come
+	}
+	s.floor = max(0, s.cursor-behind)
+	var there []store.Message
+	if err := h.read(ctx, s, func(m store.Message) error {
+		if resumes && m.ID > s.cursor {
+			return errMissed
+		}
+		there = append(there, m)
 		return nil
-	})
+	}); err != nil && !errors.Is(err, errMissed) {
+		return err
+	}
+	if resumes {
+		// Of those before its last one, the client may lack what is about as new as that.
+		if n := len(there); n > 0 {
+			since := there[n-1].At.Add(-h.opts.Lookback)
+			there = slices.DeleteFunc(there, func(m store.Message) bool { return m.ID != s.cursor && m.At.After(since) })
+		}
+		s.seen[s.cursor] = true
+	}
+	for _, m := range there {
+		s.saw(m.ID)
+	}
+	return nil
 }
+
+// errMissed ends a read at the first message that the client has missed.
+var errMissed = errors.New("missed by the client")
 
 // saw notes that the client has a message, or does not want it.
 func (s *stream) saw(id store.ID) {
@@ -368,15 +381,8 @@ func (s *stream) saw(id store.ID) {
 
 // read hands the messages that a stream has not seen to use, the oldest first.
 func (h *Hub) read(ctx context.Context, s *stream, use func(store.Message) error) error {
-	// From a little before the cursor, for a message can become visible after
-	// one with a higher id: its transaction took longer, or its node's clock is behind.
-	from := max(0, s.cursor-h.span)
-	for id := range s.seen {
-		if id <= from {
-			delete(s.seen, id)
-		}
-	}
-	for {
+	began := h.deps.Now()
+	for from := s.floor; ; {
 		page, err := h.deps.Inbox.Messages(ctx, s.user, store.Keys{After: int64(from), Limit: h.opts.Page})
 		if err != nil {
 			return fmt.Errorf("read the messages: %w", err)
@@ -391,8 +397,34 @@ func (h *Hub) read(ctx context.Context, s *stream, use func(store.Message) error
 			}
 		}
 		if len(page) < h.opts.Page {
-			return nil
+			break
 		}
+	}
+	s.raise(began, h.deps.Now(), h.opts.Lookback)
+	return nil
+}
+
+// raise moves floor up, after a read that has begun and ended at some times: what has an id
+// below one that was seen a lookback before the read was there for the read.
+func (s *stream) raise(began, ended time.Time, lookback time.Duration) {
+	old := s.floor
+	for len(s.past) > 0 && began.Sub(s.past[0].at) >= lookback {
+		s.floor = s.past[0].cursor
+		s.past = s.past[1:]
+	}
+	if s.floor > old {
+		for id := range s.seen {
+			if id <= s.floor {
+				delete(s.seen, id)
+			}
+		}
+	}
+	last := s.floor
+	if n := len(s.past); n > 0 {
+		last = s.past[n-1].cursor
+	}
+	if s.cursor > last {
+		s.past = append(s.past, mark{ended, s.cursor})
 	}
 }
 

@@ -33,6 +33,7 @@ type inbox struct {
 	all   []store.Message
 	err   error
 	reads int
+	rows  int // that were read
 }
 
 func (b *inbox) Messages(_ context.Context, user store.UserID, k store.Keys) ([]store.Message, error) {
@@ -48,6 +49,7 @@ func (b *inbox) Messages(_ context.Context, user store.UserID, k store.Keys) ([]
 			out = append(out, m)
 		}
 	}
+	b.rows += len(out)
 	return out, nil
 }
 
@@ -294,6 +296,50 @@ func TestLate(t *testing.T) {
 	again := open(t, s.URL, map[string]string{"Last-Event-ID": (1001 * minute).String()})
 	if got, want := again.ids(2), []store.ID{1001*minute - 5, 1001*minute + 5}; !slices.Equal(got, want) {
 		t.Errorf("ids %v, want %v", got, want)
+	}
+}
+
+// TestSmallIDs has ids as the engines give them: they count the messages, however far
+// apart these are in time.
+func TestSmallIDs(t *testing.T) {
+	b := &inbox{}
+	day := func(n int) {
+		b.put(store.ID(n))
+		b.mu.Lock()
+		b.all[len(b.all)-1].At = time.Unix(int64(n)*86_400, 0).UTC()
+		b.mu.Unlock()
+	}
+	for n := range 300 {
+		day(n + 1)
+	}
+	s := serve(t, hub(t, b, sse.Options{Lookback: 50 * time.Millisecond}, nil))
+	c := open(t, s.URL, map[string]string{"Last-Event-ID": "298"})
+	if got := c.ids(2); !slices.Equal(got, []store.ID{299, 300}) {
+		t.Errorf("ids %v, want those after the last one", got)
+	}
+	day(301)
+	if got := c.ids(1); got[0] != 301 {
+		t.Errorf("ids %v, want the new one", got)
+	}
+	// What was there for a lookback is not read again with each look.
+	looks := func(n int) int {
+		b.mu.Lock()
+		b.reads, b.rows = 0, 0
+		b.mu.Unlock()
+		for {
+			time.Sleep(time.Millisecond)
+			b.mu.Lock()
+			reads, rows := b.reads, b.rows
+			b.mu.Unlock()
+			if reads >= n {
+				return rows
+			}
+		}
+	}
+	for try := 0; looks(5) > 0; try++ {
+		if try == 100 {
+			t.Fatal("each look reads messages that were written long ago")
+		}
 	}
 }
 
