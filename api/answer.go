@@ -34,7 +34,7 @@ type job struct {
 	Expires     time.Time `json:"expires,omitzero" example:"2026-02-28T12:00:00Z" doc:"When the job ends by itself. Absent if never."`
 	URL         string    `json:"url,omitempty" example:"https://example.com/jobs/1" doc:"Where to read more."`
 	Source      string    `json:"source" example:"nearjob" doc:"Where the job came from."`
-	SourceID    string    `json:"source_id" example:"7318349394477056" doc:"The job's id there. Of a job that was posted here it is its own id, or follows from the request's Idempotency-Key."`
+	SourceID    string    `json:"source_id" example:"7318349394477056" doc:"The job's id there. Of a job that was posted here, its own id."`
 
 	// For those who have to do with it.
 	Requester     store.UserID `json:"requester,omitempty" example:"u-42" doc:"Who posted it. Only the requester sees it."`
@@ -57,6 +57,10 @@ func (a *api) newJob(j *store.Job, distance float64) job {
 		ID: j.ID, Title: j.Title, Description: j.Description, Category: j.Category, Employer: j.Employer,
 		Remote: j.Remote, State: string(j.State), Posted: j.Posted.UTC(), Expires: j.Expires.UTC(),
 		URL: j.URL, Source: j.Source, SourceID: j.SourceID,
+	}
+	if j.Source == store.SourceHere {
+		// What is stored can be a hash of the request, and the place to be found by trying.
+		out.SourceID = j.ID.String()
 	}
 	if !j.Remote {
 		at := j.At

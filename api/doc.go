@@ -32,8 +32,9 @@
 // token, a limit for each user (package ratelimit), and the replay of answers
 // (package idempotency), which every POST takes part in. A POST to /v1/jobs with an
 // Idempotency-Key is safe even where its answer was lost with the process that
-// made it: the job's source_id then follows from user, key and body, and the
-// database lets no second one in. Actions need no such care, for the states let
+// made it: the SourceID of its record then follows from user, key and body, and the
+// database lets no second one in. Nobody is shown that, for the place is part of
+// the body. Actions need no such care, for the states let
 // none happen twice.
 //
 // Package huma generates the description, parses no value and writes no error: its

@@ -224,6 +224,17 @@ func TestPlaceOfEdit(t *testing.T) {
 	}
 }
 
+// TestSourceID: what is stored of a request's key and body is not shown.
+func TestSourceID(t *testing.T) {
+	m := hiding(t, nil)
+	id := m.must(201, "owner", "POST", "/v1/jobs", atExactly, "Idempotency-Key", "1")["id"].(string)
+	for _, who := range []string{"", "stranger", "owner"} {
+		if got := m.must(200, who, "GET", "/v1/jobs/"+id, "")["source_id"]; got != id {
+			t.Errorf("source_id to %q: %v, want %s", who, got, id)
+		}
+	}
+}
+
 // TestPlaceOfOthers: an imported job is nobody's, a remote one is nowhere, and without
 // matching a requester is one all the same.
 func TestPlaceOfOthers(t *testing.T) {

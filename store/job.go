@@ -42,13 +42,16 @@ const (
 	MaxSourceID    = 300
 )
 
+// SourceHere is the Source of jobs that were posted here.
+const SourceHere = "nearjob"
+
 // Job is a small task that a requester posts at a place.
 type Job struct {
 	ID ID
 
 	// Source and SourceID name the job where it came from; together they are
 	// unique, and importing them again updates the job. A job that was posted
-	// here has Source "nearjob" and its ID as SourceID.
+	// here has SourceHere, and its ID as SourceID unless it is given another.
 	Source, SourceID string
 
 	Title       string
@@ -143,7 +146,7 @@ func (j *Job) Normalize() error {
 		f.add("id", "%d is not a positive number", j.ID)
 	}
 	if j.Source == "" {
-		j.Source = "nearjob"
+		j.Source = SourceHere
 	}
 	if j.SourceID == "" {
 		j.SourceID = j.ID.String()

@@ -112,7 +112,7 @@ func (o *Options) Validate() error {
 			add(fault.Field, "%s; choose another", fault.Reason)
 		}
 	}
-	if probe.Source == "nearjob" {
+	if probe.Source == store.SourceHere {
 		add("source", `"nearjob" is for jobs that were posted here; choose another`)
 	}
 	if o.Batch < 1 || o.Batch > MaxBatch {
