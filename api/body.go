@@ -108,6 +108,9 @@ func tree(d *json.Decoder, path string, depth int, f *faults) (any, error) {
 	}
 	switch t := t.(type) {
 	case string:
+		if strings.ContainsFunc(t, turns) {
+			f.add(path, "has a character that turns the direction of the text around it, such as U+202E: leave it out")
+		}
 		return norm.NFC.String(t), nil
 	case json.Delim:
 		if t == '[' {
@@ -300,6 +303,11 @@ func mergePatch(target, patch any) any {
 	}
 	return merged
 }
+
+// turns reports whether a character embeds, overrides or isolates a direction of text
+// (Unicode Standard Annex 9): with it a text can pass for another, and spoil what is
+// written behind it. The marks that Arabic and Hebrew need do neither.
+func turns(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
 // line reads a text of one line. Package store folds white space, but a control
 // character is no white space that anybody meant.
