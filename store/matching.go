@@ -185,7 +185,8 @@ type Outbox interface {
 	// ended in the meantime.
 	Done(ctx context.Context, m Message, now time.Time) error
 
-	// Retry gives a claimed message back, to be claimed at a time or later. It
+	// Retry gives a claimed message back, to be claimed at a time or later, as are those
+	// that wait for it: while a channel is out, they cost the claims of others nothing. It
 	// returns ErrLeaseLost when the message is no longer this claim's.
 	Retry(ctx context.Context, m Message, at time.Time, cause string) error
 

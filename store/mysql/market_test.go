@@ -528,6 +528,7 @@ func TestMarketPlans(t *testing.T) {
 		{listSQL, []any{"pending", 0, 5}, 900}, // the estimate is without the LIMIT
 		{inboxSQL, []any{"u7", 0, 5}, 18},
 		{claimableSQL, []any{false, 20, 5}, 10},
+		{followSQL, []any{50, 7, 0, 50}, 20},
 		{"SELECT at FROM outbox FORCE INDEX (state_id) WHERE state = 'pending' ORDER BY id LIMIT 1", nil, 900},
 		{"DELETE FROM outbox WHERE state = ? AND due < ? ORDER BY due LIMIT ?", []any{"delivered", 20, 5}, 30},
 		{"DELETE FROM answer WHERE began < ? ORDER BY began LIMIT ?", []any{20, 5}, 30},

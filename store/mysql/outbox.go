@@ -146,25 +146,36 @@ func (e *Engine) write(ctx context.Context, action, query string, args ...any) (
 
 // held changes a message that a claim still holds. A replay begins to count the attempts
 // again: the end of the lease tells the claims of one node apart all the same.
-func (e *Engine) held(ctx context.Context, action string, m *store.Message, set string, args ...any) error {
-	return e.transition(ctx, action, false, func(tx *sqlx.Tx, unknown bool) error {
-		n, err := e.exec(ctx, tx, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ? AND due = ?",
-			append(slices.Clone(args), int64(m.ID), m.Attempts, m.Node, store.Millis(m.Due))...)
-		if err != nil || n == 1 || unknown {
-			return err // an attempt that was done has let go of it
-		}
-		return fmt.Errorf("message %s: %w", m.ID, store.ErrLeaseLost)
-	})
+func (e *Engine) held(ctx context.Context, tx *sqlx.Tx, unknown bool, m *store.Message, set string, args ...any) error {
+	n, err := e.exec(ctx, tx, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ? AND due = ?",
+		append(args, int64(m.ID), m.Attempts, m.Node, store.Millis(m.Due))...)
+	if err != nil || n == 1 || unknown {
+		return err // an attempt that was done has let go of it
+	}
+	return fmt.Errorf("message %s: %w", m.ID, store.ErrLeaseLost)
 }
+
+// followSQL makes the messages that wait for one before them due no earlier than that:
+// else each claim would pass over them all, and after a channel's outage they are many.
+const followSQL = "UPDATE outbox SET due = ? WHERE lane = ? AND state = 'pending' AND id > ? AND node = '' AND due < ?"
 
 // Retry implements [store.Outbox].
 func (e *Engine) Retry(ctx context.Context, m store.Message, at time.Time, cause string) error {
-	return e.held(ctx, "retry", &m, "due = ?, node = '', last_error = ?", store.Millis(at), store.Cause(cause))
+	return e.transition(ctx, "retry", false, func(tx *sqlx.Tx, unknown bool) error {
+		due := store.Millis(at)
+		if err := e.held(ctx, tx, unknown, &m, "due = ?, node = '', last_error = ?", due, store.Cause(cause)); err != nil || m.Action == store.ActOpened {
+			return err
+		}
+		_, err := e.exec(ctx, tx, followSQL, due, int64(m.Job), int64(m.ID), due)
+		return err
+	})
 }
 
 // Dead implements [store.Outbox].
 func (e *Engine) Dead(ctx context.Context, m store.Message, now time.Time, cause string) error {
-	return e.held(ctx, "dead", &m, "state = 'dead', due = ?, node = '', last_error = ?", store.Millis(now), store.Cause(cause))
+	return e.transition(ctx, "dead", false, func(tx *sqlx.Tx, unknown bool) error {
+		return e.held(ctx, tx, unknown, &m, "state = 'dead', due = ?, node = '', last_error = ?", store.Millis(now), store.Cause(cause))
+	})
 }
 
 // Done implements [store.Outbox].

@@ -70,27 +70,37 @@ func (e *Engine) Claim(ctx context.Context, node string, n int, lease time.Durat
 
 // held changes a message that a claim still holds. A replay begins to count the attempts
 // again: the end of the lease tells the claims of one node apart all the same.
-func (e *Engine) held(ctx context.Context, m *store.Message, set string, args ...any) error {
-	return e.write(ctx, func(c *conn) error {
-		args := append(args, int64(m.ID), int64(m.Attempts), m.Node, store.Millis(m.Due))
-		if err := c.run(nil, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ? AND due = ?", args...); err != nil {
-			return err
-		}
-		if c.Changes() == 0 {
-			return fmt.Errorf("message %s: %w", m.ID, store.ErrLeaseLost)
-		}
-		return nil
-	})
+func (c *conn) held(m *store.Message, set string, args ...any) error {
+	args = append(args, int64(m.ID), int64(m.Attempts), m.Node, store.Millis(m.Due))
+	if err := c.run(nil, "UPDATE outbox SET "+set+" WHERE id = ? AND state = 'pending' AND attempts = ? AND node = ? AND due = ?", args...); err != nil {
+		return err
+	}
+	if c.Changes() == 0 {
+		return fmt.Errorf("message %s: %w", m.ID, store.ErrLeaseLost)
+	}
+	return nil
 }
+
+// followSQL makes the messages that wait for one before them due no earlier than that:
+// else each claim would pass over them all, and after a channel's outage they are many.
+const followSQL = "UPDATE outbox SET due = ?1 WHERE lane = ?2 AND state = 'pending' AND id > ?3 AND node = '' AND due < ?1"
 
 // Retry implements [store.Outbox].
 func (e *Engine) Retry(ctx context.Context, m store.Message, at time.Time, cause string) error {
-	return e.held(ctx, &m, "due = ?, node = '', last_error = ?", store.Millis(at), store.Cause(cause))
+	return e.write(ctx, func(c *conn) error {
+		due := store.Millis(at)
+		if err := c.held(&m, "due = ?, node = '', last_error = ?", due, store.Cause(cause)); err != nil || m.Action == store.ActOpened {
+			return err
+		}
+		return c.run(nil, followSQL, due, int64(m.Job), int64(m.ID))
+	})
 }
 
 // Dead implements [store.Outbox].
 func (e *Engine) Dead(ctx context.Context, m store.Message, now time.Time, cause string) error {
-	return e.held(ctx, &m, "state = 'dead', due = ?, node = '', last_error = ?", store.Millis(now), store.Cause(cause))
+	return e.write(ctx, func(c *conn) error {
+		return c.held(&m, "state = 'dead', due = ?, node = '', last_error = ?", store.Millis(now), store.Cause(cause))
+	})
 }
 
 // Done implements [store.Outbox].

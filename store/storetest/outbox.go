@@ -73,6 +73,16 @@ func testOutbox(t *testing.T, m *market) {
 	if err := m.e.Retry(ctx, second[0], later(150*time.Second), "no answer"); err != nil {
 		t.Fatal(err)
 	}
+	waiting, err := m.e.List(ctx, store.Pending, store.Keys{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, msg := range waiting {
+		want := msg.Job == second[0].Job || msg.ID == first[0].ID // which b has claimed for as long
+		if got := msg.Due.After(later(119 * time.Second)); got != want {
+			t.Errorf("due %v after the retry: %+v", msg.Due, msg)
+		}
+	}
 	if err := m.e.Dead(ctx, second[0], clock, "late"); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("given up by who has given it back: %v", err)
 	}
