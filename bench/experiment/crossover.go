@@ -51,7 +51,7 @@ func (e crossover) sizeFor(quick bool) crossoverSize {
 	return crossoverSize{
 		rows: 100_000, sets: 30, timed: 2, spatial: 3, geodetic: 10_000,
 		grid: shares(0.02, 100, 25), times: []float64{0.1, 0.5, 1, 2, 4, 8, 16, 32, 64},
-		repeats: repeats{7, 4 * time.Second}, atMost: 4 * time.Minute,
+		repeats: repeats{7, 4 * time.Second}, atMost: 15 * time.Minute,
 	}
 }
 
